@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from configparser import ConfigParser
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,6 +10,7 @@ from setuptools import find_packages, setup
 NAME = "adahi_lab"
 PACKAGE = ElementTree.parse(Path(__file__).resolve().with_name("package.xml")).getroot()
 MAINTAINER = PACKAGE.find("maintainer")
+PAPERS = Path(__file__).resolve().with_name(NAME) / "papers"
 VERBS = {  # of the command `adahi`, with the function in adahi_lab/cli that is each
     "demo": "over_dds:demo",
     "report": "run_report:report",
@@ -62,6 +64,18 @@ def shared(folder: str) -> list[tuple[str, list[str]]]:
     return list(files.items())
 
 
+def of_papers() -> dict[str, list[str]]:
+    """Return the entry points of each paper's room, which has them in a file of its own."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(PAPERS.glob("*/entry_points.ini")):
+        room = ConfigParser(delimiters=("=",))
+        room.optionxform = str  # names as they are
+        room.read(file)
+        for group in room.sections():
+            found.setdefault(group, []).extend(f"{name} = {value}" for name, value in room.items(group))
+    return found
+
+
 setup(
     name=NAME,
     version="0.3.0",
@@ -82,6 +96,7 @@ setup(
     description=" ".join(PACKAGE.findtext("description").split()),
     license=PACKAGE.findtext("license"),
     entry_points={
+        **of_papers(),
         "console_scripts": ["robot_simulator_node = adahi_lab.start:robot_simulator_node"],
         "adahi_ros.assets": [f"{NAME} = {NAME}"],
         "adahi_ros.verbs": [f"{verb} = {NAME}.cli.{function}" for verb, function in VERBS.items()],

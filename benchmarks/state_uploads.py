@@ -29,11 +29,7 @@ from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
 from adahi_lab.evaluation.rollout import rollout
 from adahi_lab.link.link_profile import LinkProfile, profile_named
-from adahi_lab.reporting.tables import narrow_table, number
-from adahi_lab.tasks import make
-from adahi_lab.training.state_lessons import StateLessons, lessons
-from adahi_lab.training.train_states import train_states
-from adahi_ros.acceptance.hidden_states import (
+from adahi_lab.papers.wisv.hidden_states import (
     CHANNEL_BYTES,
     STEPS,
     DecidedTokens,
@@ -41,6 +37,10 @@ from adahi_ros.acceptance.hidden_states import (
     StateHead,
     bits_bytes,
 )
+from adahi_lab.reporting.tables import narrow_table, number
+from adahi_lab.tasks import make
+from adahi_lab.training.state_lessons import StateLessons, lessons
+from adahi_lab.training.train_states import train_states
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal, TokenDistribution
 from adahi_ros.core.tensor_files import read_tensors

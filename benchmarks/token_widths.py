@@ -25,6 +25,13 @@ from adahi_lab.decoding.observed_chunks import load_token_policy, some_chunks, s
 from adahi_lab.decoding.token_pair import kilobytes
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
+from adahi_lab.papers.dyq_vla.token_widths import (
+    WIDTHS,
+    Kinematics,
+    WidthsPolicy,
+    packed_run,
+    packed_session,
+)
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.signature import Observations
@@ -32,13 +39,6 @@ from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.networks.onnx_cache import FULL
 from adahi_ros.policies.tokens.token_checkpoint import load_tokens
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
-from adahi_ros.policies.tokens.token_widths import (
-    WIDTHS,
-    Kinematics,
-    WidthsPolicy,
-    packed_run,
-    packed_session,
-)
 
 SEED = 11
 ALWAYS, NEVER = -1.0, 2.0  # sensitivities that every motion and that none reaches

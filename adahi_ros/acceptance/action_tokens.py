@@ -14,6 +14,9 @@ from adahi_ros.acceptance.token_sequence import TokenJudge
 from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution
 from adahi_ros.core.signature import Signature
 
+REACH = 1
+"""Row of a draft's actions, after the drafted one: it plus the threshold of a relaxed rule."""
+
 
 class ActionJudge(TokenJudge):
     """A `TokenJudge` of the next action's tokens that replaces a refused token by the target's likeliest one.

@@ -2,8 +2,8 @@
 """Prefix: of a draft of several actions, the leading ones near the target's own are kept.
 
 Sequence-wise relaxed acceptance: groups of entries are near or far, not single entries. HeiSD's groups are
-position, rotation and gripper of one action, see `adahi_ros.acceptance.blocks`. Here an action is one group,
-and each is checked only if the previous one is kept.
+position, rotation and gripper of one action (arXiv 2603.17573). Here an action is one group, and each is
+checked only if the previous one is kept.
 """
 
 from __future__ import annotations

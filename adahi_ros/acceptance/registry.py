@@ -18,10 +18,6 @@ ACCEPTANCES: Registry[type[Acceptance]] = Registry(
         "replace": "adahi_ros.acceptance.replace:Replace",
         "distance": "adahi_ros.acceptance.distance:Distance",
         "prefix": "adahi_ros.acceptance.prefix:Prefix",
-        "compensated": "adahi_ros.acceptance.compensated:Compensated",
-        "blocks": "adahi_ros.acceptance.blocks:Blocks",
-        "hidden_states": "adahi_ros.acceptance.hidden_states:HiddenStates",
-        "likeliest": "adahi_ros.acceptance.likeliest:Likeliest",
     },
     Acceptance,
 )

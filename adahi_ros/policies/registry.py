@@ -18,12 +18,9 @@ POLICIES: Registry[Callable[..., Policy]] = Registry(
     "adahi_ros.policies",
     {
         "committee": "adahi_ros.policies.committee:load_committee",
-        "layered": "adahi_ros.policies.tokens.layered_target:load_layered",
         "groot": "adahi_ros.policies.remote.groot:GrootTarget",
         "lerobot": "adahi_ros.policies.remote.lerobot_target:LeRobotTarget",
         "openpi": "adahi_ros.policies.remote.openpi:OpenPiTarget",
-        "cached": "adahi_ros.policies.tokens.patch_cache:load_cached",
-        "widths": "adahi_ros.policies.tokens.token_widths:load_widths",
     },
 )
 """Kinds of policies in YAML files: called with the file's folder, and with keyword arguments.

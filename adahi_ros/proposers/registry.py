@@ -19,10 +19,7 @@ PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
         "intent_of_plan": "adahi_ros.proposers.intent:IntentProposer",
         "draft_checks_plan": "adahi_ros.proposers.draft:DraftChecksPlanProposer",
         "retrieval": "adahi_ros.proposers.retrieval:RetrievalProposer",
-        "self_correcting": "adahi_ros.proposers.self_correcting:SelfCorrectingProposer",
-        "compensated": "adahi_ros.proposers.compensated:CompensatedProposer",
         "tool_path": "adahi_ros.proposers.tool_path:ToolPathProposer",
-        "chunk_prefix": "adahi_ros.proposers.chunk_prefix:ChunkPrefixProposer",
     },
     Proposer,
 )

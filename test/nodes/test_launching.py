@@ -49,9 +49,7 @@ def test_an_interrupt_breaks_off_nothing_that_launch_does() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize(
-    "path", asset_files("launch", "**/*.launch.*"), ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", asset_files("launch", "**/*.launch.*"), ids=lambda path: path.name)
 def test_no_launch_file_evaluates_python(path: Path) -> None:
     """Its arguments come from a command line, and launch would run them."""
     assert not re.search(r"PythonExpression|\beval\b", path.read_text())

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.hidden_states import HiddenStates, packed_states
+from adahi_lab.papers.wisv.hidden_states import HiddenStates, packed_states
 from adahi_ros.acceptance.interface import LinkFacts
 from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal

@@ -29,9 +29,9 @@ def train_states(
     import torch
 
     from adahi_lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_lab.papers.wisv.hidden_states import save_state_head
     from adahi_lab.training.state_lessons import lessons
     from adahi_lab.training.train_states import train_states
-    from adahi_ros.acceptance.hidden_states import save_state_head
     from adahi_ros.policies.interface import fingerprint_of
 
     options.tried("--out", out)
@@ -66,8 +66,8 @@ def train_feedback(
     import torch
 
     from adahi_lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_lab.papers.e2cl.self_correction import save_self_correction
     from adahi_lab.training.train_feedback import train_feedback
-    from adahi_ros.policies.self_correction import save_self_correction
 
     options.tried("--out", out)
     torch.set_num_threads(1)

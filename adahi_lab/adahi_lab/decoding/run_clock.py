@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from adahi_lab.decoding.texts import Text
-from adahi_ros.proposers.token_runs import Run, TokenRuns, agreed, contradicts
+from adahi_lab.papers.pipeinfer.token_runs import Run, TokenRuns, agreed, contradicts
 
 
 @dataclass(frozen=True)

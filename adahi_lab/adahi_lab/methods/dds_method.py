@@ -67,7 +67,7 @@ def node_parameters(
         late = {"wait_policy": "wait", "command.late_steps": method.delay}
         draft |= late if lockstep else {"wait_policy": method.wait_policy}
         if method.acceptance == "likeliest":
-            draft["verification.tokens_per_run"] = TOKENS_PER_RUN
+            draft |= {"verification.transport": "pipelined", "verification.tokens_per_run": TOKENS_PER_RUN}
         if method.verifiers > 1:
             backups = [f"/server_{number}" for number in range(2, method.verifiers + 1)]
             draft |= {"verification.backups": backups, "verification.hedge": "spread"}

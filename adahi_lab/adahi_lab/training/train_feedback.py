@@ -21,6 +21,7 @@ from adahi_lab.evaluation.loaded_policies import Policies, PolicyFiles
 from adahi_lab.evaluation.rollout import World, for_target
 from adahi_lab.figures import Figures
 from adahi_lab.history import History
+from adahi_lab.papers.e2cl.self_correction import SelfCorrection, inputs_of
 from adahi_lab.tasks import make
 from adahi_lab.training.fitting import FitConfig, Run, fit
 from adahi_lab.training.reservoir import Rows
@@ -29,7 +30,6 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.policies.interface import Sampling
-from adahi_ros.policies.self_correction import SelfCorrection, inputs_of
 from adahi_ros.protocol.request import sent_codes
 
 FIRST_EPISODE = 700_000  # of the lessons; lower numbers are for other parts

@@ -66,6 +66,7 @@ from adahi_ros.robot.diagnosis import Diagnosis, News, calibration_warning, dead
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.steps import DraftError, Fallback
+from adahi_ros.robot.transports import TRANSPORTS
 
 if TYPE_CHECKING:
     from adahi_ros.contract.contract import Contract
@@ -77,7 +78,6 @@ STATUS_DEPTH = 100  # for a busy recorder
 WARNING_PERIOD_S = 1.0
 LATE = "adahi_ros.robot.lockstep_loop:LockstepLoop"  # only simulations need it
 WITH_PERSON = "adahi_ros.nodes.robot.teleoperator:loop_with_person"
-PIPELINED = "adahi_ros.robot.pipelined_transport:PipelinedTransport"  # for targets of tokens
 WITH_POINTS = "adahi_ros.nodes.robot.ahead_publisher:AheadPublisher"  # few robots need it
 
 
@@ -179,8 +179,9 @@ class DraftPolicyNode(ManagedNode):
         sender = Sender.of_new_start(values.robot_id, target, None if codes is None else codes.fingerprint)
         beside = self._poll, self._say, self._opened
         self._transport = open_verifiers(self, values.verification, sender, *beside)
-        if tokens := values.verification.tokens_per_run:
-            self._transport = at_place(PIPELINED)(self._transport, policy, tokens, time.monotonic)
+        if name := values.verification.transport:
+            made = TRANSPORTS[name](**values.verification.arguments)
+            self._transport = made.around(self._transport, policy, time.monotonic)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         controller = controller_of(values, policy)

@@ -26,6 +26,7 @@ from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.steps import FALLBACKS
 from adahi_ros.robot.target_view import VIEWS
 from adahi_ros.robot.transport import HEDGES
+from adahi_ros.robot.transports import TRANSPORTS
 from adahi_ros.vision.interface import QUALITY
 
 DRAWN = -1
@@ -153,12 +154,10 @@ class DraftVerificationParameters(VerificationParameters):
         False,
         "Also use a backup if the weights of its policy, or of the first verifier's, are unknown",
     )
-    tokens_per_run: int = parameter(
-        0,
-        "Drafted tokens per request, with the rule likeliest; 0: whole chunks",
-        0,
-        64,
+    transport: str = parameter(
+        "", "Transport of another package, around that over DDS; '' for none", names=TRANSPORTS, optional=True
     )
+    arguments: Mapping[str, object] = arguments_of_named("transport")
     vision: str = parameter(
         BY_CONTRACT,
         "What the target sees of the cameras: features, JPEGs, or nothing; by_contract is jpeg if the"

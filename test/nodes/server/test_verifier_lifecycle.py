@@ -15,7 +15,7 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.lifecycle import TransitionCallbackReturn
 
-from adahi_ros.acceptance.hidden_states import HiddenStates, load_state_head
+from adahi_lab.papers.wisv.hidden_states import HiddenStates, load_state_head
 from adahi_ros.core.assets import CHECKPOINTS, asset
 from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.server.request_scheduler import BatchParameters

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.papers.e2cl.self_correction import load_self_correction
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import argument
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.policies.interface import Policy, Sampling
-from adahi_ros.policies.self_correction import load_self_correction
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 

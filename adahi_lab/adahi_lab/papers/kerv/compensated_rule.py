@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.acceptance.action_tokens import ActionJudge, ActionRule
+from adahi_ros.acceptance.action_tokens import REACH, ActionJudge, ActionRule
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
 
-REACH, COMPLETION = 1, 2
-"""Rows of a draft's actions, after the drafted one: it plus the threshold, and the filter's prediction."""
+COMPLETION = 2
+"""Row of a draft's actions, after that of `REACH`: the filter's prediction."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 """Likeliest: of a run of drafted tokens, those that the target itself finds likeliest are kept, by one pass.
 
 The reply to a run has the kept tokens and the target's next one; the robot sends further runs
-(`adahi_ros.robot.pipelined_transport`). Without drafted tokens it is the target's own chunk.
+(`adahi_lab.papers.pipeinfer.pipelined_transport`). Without drafted tokens it is the target's own chunk.
 """
 
 from __future__ import annotations

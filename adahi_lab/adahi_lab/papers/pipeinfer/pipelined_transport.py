@@ -5,7 +5,7 @@ Continuous asynchronous speculation, as in PipeInfer (Butler et al., arXiv 2407.
 token at each `poll`, and sends a run as soon as it has enough, without waiting for replies. A reply has the
 number of tokens that the target keeps, and its own next one. The replies together are the target's own chunk.
 
-The verifier finds out by itself which runs are void (`adahi_ros.policies.tokens.layered_target`), so no
+The verifier finds out by itself which runs are void (`adahi_lab.papers.pipeinfer.layered_target`), so no
 message cancels them. Nothing is drawn by chance: the target decodes greedily, by the rule `likeliest`.
 """
 
@@ -17,17 +17,19 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from adahi_lab.decoding.greedy_draft import GreedyDraft
+from adahi_lab.papers.pipeinfer.token_runs import Run, TokenRuns
 from adahi_ros.core.proposal import UNITS
+from adahi_ros.core.registry import argument
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.tokens.greedy_draft import GreedyDraft
 from adahi_ros.policies.tokens.token_codes import BinCodec
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
-from adahi_ros.proposers.token_runs import Run, TokenRuns
 from adahi_ros.protocol.description import Described
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.steps import Check
 from adahi_ros.robot.transport import Sent, Transport
+from adahi_ros.robot.transports import AroundTransport
 
 RULE = "likeliest"
 MOST_IN_FLIGHT = 4  # runs of one chunk: a verifier keeps no more requests of a robot waiting
@@ -294,10 +296,21 @@ class PipelinedTransport(Transport):
             self._transport.cancel(sent)
 
 
+@dataclass(frozen=True)
+class Pipelined(AroundTransport):
+    """The transport `pipelined` of a robot's node."""
+
+    tokens_per_run: int = argument(4, "Drafted tokens per request, with the rule likeliest", 1, 64)
+
+    def around(self, transport: Transport, policy: Policy, clock: Callable[[], float]) -> Transport:
+        """See `AroundTransport`."""
+        return PipelinedTransport(transport, policy, self.tokens_per_run, clock)
+
+
 def _greedy(described: Described) -> Described:
     """Return a description, or the fault of a target that does not reply to runs."""
     found = described.description
     if found is None or found.acceptance == RULE:
         return described
-    fault = f"acceptance: {found.acceptance!r}, must be {RULE!r} where tokens_per_run is above 0"
+    fault = f"acceptance: {found.acceptance!r}, must be {RULE!r} with the transport pipelined"
     return replace(described, description=None, fault=fault)

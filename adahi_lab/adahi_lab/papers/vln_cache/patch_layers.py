@@ -99,7 +99,7 @@ class PatchLayers:
 
 def _session(checkpoint: TokenCheckpoint, layer: int) -> Session:
     def make(path: Path) -> None:
-        from adahi_ros.policies.tokens.layer_export import export_layer
+        from adahi_lab.papers.vln_cache.layer_export import export_layer
 
         export_layer(checkpoint, layer, path)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.acceptance.hidden_states import CHANNEL_BYTES, bits_bytes, packed_states
+from adahi_lab.papers.wisv.hidden_states import CHANNEL_BYTES, bits_bytes, packed_states
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal

@@ -9,6 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_lab.papers.e2cl.self_correcting import SelfCorrectingProposer
+from adahi_lab.papers.e2cl.self_correction import (
+    SelfCorrection,
+    load_self_correction,
+    save_self_correction,
+)
 from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.observation_buffer import ObservationBuffer
@@ -16,13 +22,7 @@ from adahi_ros.core.plan import Plan
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, Sampling
-from adahi_ros.policies.self_correction import (
-    SelfCorrection,
-    load_self_correction,
-    save_self_correction,
-)
 from adahi_ros.proposers.interface import ProposerContext
-from adahi_ros.proposers.self_correcting import SelfCorrectingProposer
 
 ROBOTS = 6
 

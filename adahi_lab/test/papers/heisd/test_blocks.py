@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from adahi_lab.papers.heisd.blocks import EACH, Blocks, blocks_of, near_by_blocks
 from adahi_ros.acceptance.action_tokens import ActionJudge
-from adahi_ros.acceptance.blocks import EACH, Blocks, blocks_of, near_by_blocks
 from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution, counted
 
 A, K, BEST = 7, 64, 30

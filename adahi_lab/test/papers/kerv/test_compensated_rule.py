@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.compensated import Compensated, CompensatedAction
+from adahi_lab.papers.kerv.compensated_rule import Compensated, CompensatedAction
 from adahi_ros.acceptance.interface import Acceptance
 from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution, counted
 from adahi_ros.core.signature import CodeSpace, Feature, Signature

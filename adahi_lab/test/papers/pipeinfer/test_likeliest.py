@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.likeliest import Likeliest
+from adahi_lab.papers.pipeinfer.likeliest import Likeliest
 from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution, counted
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
 

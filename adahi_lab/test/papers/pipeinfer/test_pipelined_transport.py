@@ -10,6 +10,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+from adahi_lab.papers.pipeinfer.pipelined_transport import MOST_IN_FLIGHT, PipelinedTransport
 from adahi_ros.core.assets import asset
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
@@ -17,7 +18,6 @@ from adahi_ros.protocol.description import Described, Description
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.hedged_transport import HedgedTransport
-from adahi_ros.robot.pipelined_transport import MOST_IN_FLIGHT, PipelinedTransport
 from adahi_ros.robot.steps import Check
 from adahi_ros.robot.transport import Sent
 from adahi_ros.server.engine import Engine
@@ -265,7 +265,7 @@ def test_a_target_with_another_rule_is_refused(draft: TokenPolicy) -> None:
     (refused,) = transport.poll()
     assert isinstance(refused, Described)
     assert refused.description is None
-    assert refused.fault == "acceptance: 'speculative', must be 'likeliest' where tokens_per_run is above 0"
+    assert refused.fault == "acceptance: 'speculative', must be 'likeliest' with the transport pipelined"
 
 
 def test_runs_with_another_assignment_are_read_again(draft: TokenPolicy) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.proposers.token_runs import Run, TokenRuns, agreed, contradicts
+from adahi_lab.papers.pipeinfer.token_runs import Run, TokenRuns, agreed, contradicts
 
 
 def own(tokens: tuple[int, ...]) -> list[int]:

@@ -10,6 +10,7 @@ import pytest
 import torch
 import yaml
 
+from adahi_lab.papers.vln_cache.patch_cache import CachedTokens, MovingCamera, load_cached
 from adahi_lab.training.recipes import load_recipe
 from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
@@ -18,7 +19,6 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.transformer import InputMoments
-from adahi_ros.policies.tokens.patch_cache import CachedTokens, MovingCamera, load_cached
 from adahi_ros.policies.tokens.patches import patches_of
 from adahi_ros.policies.tokens.token_checkpoint import load_tokens, save_codec
 from adahi_ros.policies.tokens.token_network import TokenNetwork
@@ -162,7 +162,7 @@ def test_nothing_of_another_robot_or_episode_is_reused(path: Path) -> None:
 
 
 def test_as_many_episodes_are_kept_as_memory_allows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adahi_ros.policies.tokens.patch_cache.KEPT_MOST", 2)
+    monkeypatch.setattr("adahi_lab.papers.vln_cache.patch_cache.KEPT_MOST", 2)
     policy = cached(path, adaptive=False)
     for episode in (1, 2, 1, 3):
         policy.begin(seen(picture(), episode=episode))

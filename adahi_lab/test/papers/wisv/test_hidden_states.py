@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.hidden_states import (
+from adahi_lab.papers.wisv.hidden_states import (
     CHANNEL,
     CHANNEL_BYTES,
     DecidedTokens,
