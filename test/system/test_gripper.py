@@ -89,7 +89,7 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(
     stage: Stage, exported: Path, with_a_hand: dict[str, Any]
 ) -> None:
     gripper = Gripper(stage.node)
-    stage.start_draft(exported, **with_a_hand)
+    draft = stage.start_draft(exported, **with_a_hand)
     robot = Robot(stage)
     set_enabled = stage.client(SetBool, "draft_policy/set_enabled")
     stage.activate()
@@ -117,6 +117,8 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(
     mute.close()
     after = Gripper(stage.node)
     stage.wait(lambda: bool(robot.next()) and bool(after.handles), "a goal for the one after, too")
+    stage.end(draft)
+    after.close()
 
 
 def test_a_cleanup_while_a_cancel_is_not_answered_does_not_end_the_node(
@@ -127,7 +129,7 @@ def test_a_cleanup_while_a_cancel_is_not_answered_does_not_end_the_node(
     thread = threading.Thread(target=lambda: driver.wait_until(ended.is_set, 1e6, "the end"))
     thread.start()
     try:
-        stage.start_draft(exported, **with_a_hand)
+        draft = stage.start_draft(exported, **with_a_hand)
         robot = Robot(stage)
         for number in range(1, 4):
             stage.activate()
@@ -136,6 +138,7 @@ def test_a_cleanup_while_a_cancel_is_not_answered_does_not_end_the_node(
             assert stage.change_state("deactivate")
             assert stage.change_state("cleanup")
         assert stage.state() == "unconfigured"
+        stage.end(draft)
     finally:
         ended.set()
         thread.join()

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import rclpy
+from rclpy.action import ActionClient
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
@@ -151,5 +152,7 @@ def _end(node: N | None, executor: Executor | None, last_words: Callable[[N], No
         finally:
             if executor is not None:
                 executor.shutdown()  # an EventsExecutor keeps what a node destroys until its next event
+            for each in [each for each in node.waitables if isinstance(each, ActionClient)]:
+                each.destroy()  # it waited for its events; its node would stay in the domain
             node.destroy_node()
     try_shutdown()
