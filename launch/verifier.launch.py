@@ -45,6 +45,11 @@ def generate_launch_description() -> LaunchDescription:
             "config/verifier.yaml, which names no target",
         ),
         DeclareLaunchArgument(
+            "verifier_defaults_file",
+            default_value="",
+            description="ROS parameter file with values that verifier_params_file does not set; '' for none",
+        ),
+        DeclareLaunchArgument(
             "target",
             default_value="",
             description="Target to serve: a YAML file of a third-party policy, or a checkpoint by path or "
@@ -88,6 +93,8 @@ def check_files(context: LaunchContext) -> None:
     if not given["verifier_params_file"]:
         given["verifier_params_file"] = str(asset("config/verifier.yaml"))
     check_file(context, "verifier_params_file")
+    if given["verifier_defaults_file"]:
+        check_file(context, "verifier_defaults_file")
     checkpoint_of(context, "target")
 
 
@@ -96,6 +103,7 @@ def start(context: LaunchContext) -> list[Node]:
     robots = [
         name.strip() for name in LaunchConfiguration("robots").perform(context).split(",") if name.strip()
     ]
+    defaults = LaunchConfiguration("verifier_defaults_file").perform(context)
     respawn = IfCondition(LaunchConfiguration("respawn")).evaluate(context)
     node = Node(
         package="adahi_ros",
@@ -103,6 +111,7 @@ def start(context: LaunchContext) -> list[Node]:
         name="target_verifier",
         namespace=LaunchConfiguration("namespace"),
         parameters=[
+            *([defaults] if defaults else []),
             LaunchConfiguration("verifier_params_file"),
             {"checkpoint": ParameterValue(target, value_type=str)} if target else {},
             {"robots": robots} if robots else {},

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
 from launch.launch_description_sources import get_launch_description_from_python_launch_file
 
-from adahi_lab.nodes.method_files import parameter_files, with_task_defaults
+from adahi_lab.nodes.method_files import parameter_files, verifier_defaults
 from adahi_ros.core.assets import asset
 from adahi_ros.nodes.launching.arguments import BOOLEAN, ArgumentsCheck, Chosen, with_arguments_checked
 
@@ -24,9 +21,8 @@ def name_files(context: LaunchContext) -> None:
     if not all(given[name] for name in OURS):
         made = parameter_files(given["method"], given["task"])
         given.update({name: str(file) for name, file in zip(OURS, made, strict=True) if not given[name]})
-    verifier = given["verifier_params_file"]
-    if os.path.isfile(verifier):  # pathlib's would raise for a name that is too long
-        given["verifier_params_file"] = str(with_task_defaults(Path(verifier), given["task"]))
+    if not given["verifier_defaults_file"]:
+        given["verifier_defaults_file"] = str(verifier_defaults(given["task"]))
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -430,6 +430,9 @@ def test_a_verifier_beside_a_simulation_has_the_tasks_target_and_encoder(tmp_pat
     verifier, _, _ = all_nodes_in(description_of("all"), task="ball_seen", **files)
     given = {"checkpoint": "ball_seen/target", "encoder": "ball_instructed", "rule": "replace", "seed": 3}
     assert parameters_of(verifier).items() >= given.items()
+    file.write_text("/**: {ros__parameters: {checkpoint: swarm/target}}")
+    verifier, _, _ = all_nodes_in(description_of("all"), task="ball_seen", **files)
+    assert parameters_of(verifier)["checkpoint"] == "swarm/target"
 
 
 def test_the_launch_file_that_moved_refuses_with_the_new_command() -> None:

@@ -41,12 +41,10 @@ def parameter_files(method: str, task: str) -> tuple[Path, Path]:
         raise ValueError(f"task: {shown(task)}, nothing is shipped for it: {error}") from None
 
 
-def with_task_defaults(file: Path, task: str) -> Path:
-    """Return a verifier's parameter file with the task's target and encoder where the file names none."""
-    document = yaml.safe_load(file.read_text()) or {}
-    every = (document.pop("/**", None) or {}).get("ros__parameters", {})
+def verifier_defaults(task: str) -> Path:
+    """Return a parameter file of the task's target and encoder, for what a verifier's own file leaves out."""
     defaults = {"checkpoint": f"{task}/target", **encoder_parameters(task)}
-    return _written("verifier", {"/**": {"ros__parameters": {**defaults, **every}}, **document})
+    return _written("verifier_defaults", {"/**": {"ros__parameters": defaults}})
 
 
 def _written(name: str, document: Mapping[str, object]) -> Path:
