@@ -102,7 +102,7 @@ _LISTED = load(_Literature, Path(__file__).with_name("literature.yaml"))
 LITERATURE = _LISTED.methods
 
 
-ADDED: Registry[PaperMethod] = Registry("adahi_ros.literature", {})
+ADDED: Registry[PaperMethod] = Registry("adahi_lab.literature", {})
 """Methods from other packages."""
 
 

@@ -45,7 +45,7 @@ def _shipped(module: str, task: str, expert: str = "", evaluated: str = "") -> R
 
 
 TASKS: Registry[Registered] = Registry(
-    "adahi_ros.tasks",
+    "adahi_lab.tasks",
     {
         "ball": _shipped("ball", "BallBalancing", "ball:BallExpert"),
         "ball_camera": _shipped("camera", "BallCamera"),
