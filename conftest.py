@@ -30,7 +30,7 @@ from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Pred
 from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature
 from adahi_ros.protocol.records import Reason, StepRecord
 
-# The tests of both packages are one namespace, beside which the standard library has a package of that name.
+# `test` is one namespace for the tests of both packages. Python would take the standard library's package.
 ROOT = Path(__file__).parent
 sys.modules["test"] = ModuleType("test")
 sys.modules["test"].__path__ = [str(ROOT / "test"), str(ROOT / "adahi_lab/test")]

@@ -80,7 +80,7 @@ setup(
     name=NAME,
     version="0.3.0",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["reporting/*.j2", "reporting/*.js", "*/*.yaml"]},
+    package_data={NAME: ["reporting/*.j2", "reporting/*.js", "*/*.yaml", "papers/*/*.ini"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
