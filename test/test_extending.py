@@ -133,7 +133,12 @@ except TargetUnavailableError as error:
     print(error)
 """
 ONE = ("--workers", "1")
-TORN = [("adahi_ros.gates", "torn = no_such_module:Gate")]
+TORN = [
+    ("adahi_ros.gates", "torn = no_such_module:Gate"),
+    ("adahi_ros.verb_help", "torn = no_such_module:HELP"),
+    ("adahi_ros.verb_help", "number = math:pi"),
+    ("adahi_ros.assets", "torn = no_such_module.inside:FILES"),
+]
 
 
 def section(title: str) -> str:
@@ -142,7 +147,7 @@ def section(title: str) -> str:
 
 def lines(text: str) -> list[tuple[str, str]]:
     """Return groups and lines of entry points that a text tells."""
-    return re.findall(r"Entry point, in `(adahi_ros\.\w+)`: `([^`]+)`", text)
+    return re.findall(r"Entry point, in `(adahi_(?:ros|lab)\.\w+)`: `([^`]+)`", text)
 
 
 def commands(text: str) -> list[str]:
@@ -201,7 +206,7 @@ def adahi(folder: Path, command: str, *more: str) -> str:
 def test_each_section_has_one_file_one_line_and_a_way_to_try_it() -> None:
     found = [lines(section(title)) for title in SECTIONS]
     assert all(len(each) == 1 for each in found)
-    groups = [each[0][0].removeprefix("adahi_ros.") for each in found]
+    groups = [each[0][0].partition(".")[2] for each in found]
     assert {group: groups.count(group) for group in groups} == GROUPS
     for title in SECTIONS:
         assert "\nTest" in section(title)
@@ -346,6 +351,17 @@ def test_the_nodes_take_them_and_refuse_what_is_broken(outside: Path) -> None:
     message = "adahi_ros.gates: 'torn' of torn: no_such_module:Gate cannot be imported"
     assert re.search(rf"\[ERROR\].*: {message} .*; keeps the former gate", output)
     assert re.search(rf"\[ERROR\].*: cannot be configured: {message}", output)
+
+
+def test_a_broken_help_or_folder_of_a_package_leaves_the_other_verbs(outside: Path) -> None:
+    write_package(outside, "torn", TORN)
+    try:
+        output = run(outside, sys.executable, "-m", "adahi_ros", "contract", "check", "so101")
+    finally:
+        shutil.rmtree(outside / "torn-1.0.dist-info")
+    assert "observation: 6 numbers" in output
+    assert "adahi_ros.verb_help: 'torn' of torn: no_such_module:HELP cannot be imported" in output
+    assert "adahi_ros.verb_help: 'number' is float, must be a VerbHelp" in output
 
 
 def test_every_line_that_the_page_begins_with_is_that_of_a_section() -> None:

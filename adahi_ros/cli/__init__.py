@@ -12,8 +12,8 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from adahi_ros import __version__
-from adahi_ros.cli.terminal import console, errors
-from adahi_ros.cli.verbs import FORMER, GROUPS, PANELS, SETTINGS, VERBS
+from adahi_ros.cli.terminal import console, errors, warn
+from adahi_ros.cli.verbs import DEFAULTS, FORMER, GROUPS, PANELS, SETTINGS, VERBS
 from adahi_ros.core.gone_names import gone
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signals import leaving_on
@@ -58,13 +58,14 @@ class _InOrder(TyperGroup):
         return sorted(self.commands, key=lambda name: (*ordered, name).index(name))
 
 
-class _TrainGroup(TyperGroup):
-    """Accepts `adahi train TASK` for `adahi train policy TASK`."""
+class _Group(TyperGroup):
+    """Takes a word that is no verb for the argument of the group's default verb, if it has one."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         named = next((word for word in args if not word.startswith("-")), None)
-        if named is not None and named not in self.commands:
-            args = ["policy", *args]
+        default = DEFAULTS.get(self.name or "")
+        if default is not None and named is not None and named not in self.commands:
+            args = [default, *args]
         return super().parse_args(ctx, args)
 
 
@@ -84,7 +85,7 @@ def _typer() -> typer.Typer:
     def group(name: str) -> typer.Typer:
         if name not in groups:
             above, _, last = name.rpartition(" ")
-            groups[name] = typer.Typer(no_args_is_help=True, cls=_TrainGroup if name == "train" else None)
+            groups[name] = typer.Typer(no_args_is_help=True, cls=_Group)
             groups[name].callback()(lambda: None)  # a group's only verb keeps its name
             group(above).add_typer(
                 groups[name],
@@ -106,7 +107,7 @@ def _typer() -> typer.Typer:
                 rich_help_panel=None if within else panel_of.get(name, "Of other packages"),
             )(VERBS[actual])
         except RegistryError as error:
-            errors.print(f"adahi: {error}", highlight=False, markup=False, soft_wrap=True)
+            warn(str(error))
     return made
 
 

@@ -88,6 +88,11 @@ def say(line: str) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+def warn(line: str) -> None:
+    """Print a fault that does not end the command."""
+    errors.print(f"adahi: {line}", markup=False, highlight=False, soft_wrap=True)
+
+
 def write_json(path: Path | None, value: Mapping[str, object]) -> None:
     """Write figures to the file that the user named."""
     if path is not None:

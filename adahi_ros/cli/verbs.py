@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 
+from adahi_ros.cli.terminal import warn
 from adahi_ros.core.registry import Registry, RegistryError
 from adahi_ros.core.verb_help import VerbHelp, merged
 
@@ -30,7 +30,7 @@ OURS = VerbHelp(
     panels={"Start": ("watch",), "Robot": ("contract", "record", "bag", "serve", "keys")},
     groups={
         "contract": "Contracts: what a robot's observation and action are made of.",
-        "bag": "A robot's bags: repair them, or replay methods on them.",
+        "bag": "A robot's bags: repair them.",
         "serve": "Serve policies to a fleet of robots, and keys to attested verifiers.",
     },
     former={
@@ -45,10 +45,18 @@ HELP: Registry[VerbHelp] = Registry("adahi_ros.verb_help", {"adahi_ros": OURS})
 
 
 def _usable() -> Iterator[VerbHelp]:
+    """Yield the help of each package, and report what is none: other packages' verbs must go on."""
     for name in HELP:
-        with suppress(RegistryError):  # the package's verbs say the same error
-            yield HELP[name]
+        try:
+            found = HELP[name]
+        except RegistryError as error:
+            warn(str(error))
+            continue
+        if isinstance(found, VerbHelp):
+            yield found
+        else:
+            warn(f"{HELP.group}: {name!r} is {type(found).__name__}, must be a VerbHelp")
 
 
 ALL = merged(_usable())
-PANELS, GROUPS, FORMER, SETTINGS = ALL.panels, ALL.groups, ALL.former, ALL.settings
+PANELS, GROUPS, FORMER, SETTINGS, DEFAULTS = ALL.panels, ALL.groups, ALL.former, ALL.settings, ALL.defaults

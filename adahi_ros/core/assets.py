@@ -20,7 +20,7 @@ ENCODERS = "checkpoints/encoders"
 
 @cache
 def _added() -> tuple[str, ...]:
-    return tuple(sorted({entry.value for entry in entry_points(group=GROUP)}))
+    return tuple(sorted({entry.module.partition(".")[0] for entry in entry_points(group=GROUP)}))
 
 
 def _checkout(package: str) -> list[Path]:

@@ -16,12 +16,15 @@ class VerbHelp:
         groups: from a group, such as "bag", to its help.
         former: from a former name to today's; it still works, and the help does not show it.
         settings: from a verb to the settings of its click context.
+        defaults: from a group to its verb that a word which is none stands for: `adahi train ball` is
+            `adahi train policy ball`.
     """
 
     panels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
     former: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
 
 def merged(every: Iterable[VerbHelp]) -> VerbHelp:
@@ -30,10 +33,12 @@ def merged(every: Iterable[VerbHelp]) -> VerbHelp:
     groups: dict[str, str] = {}
     former: dict[str, str] = {}
     settings: dict[str, Mapping[str, bool]] = {}
+    defaults: dict[str, str] = {}
     for each in every:
         for title, names in each.panels.items():
             panels[title] = (*panels.get(title, ()), *names)
         groups.update(each.groups)
         former.update(each.former)
         settings.update(each.settings)
-    return VerbHelp(panels, groups, former, settings)
+        defaults.update(each.defaults)
+    return VerbHelp(panels, groups, former, settings, defaults)

@@ -19,6 +19,7 @@ HELP = VerbHelp(
         "Lab": ("lab",),
     },
     groups={
+        "bag": "A robot's bags: repair them, or replay methods on them.",
         "data": "Training data: from bags, from and to LeRobot, or simulated.",
         "train": "Train a policy, a corrector, an encoder, a gate or a rule.",
         "import": "Checkpoints of LeRobot that run without LeRobot.",
@@ -39,5 +40,6 @@ HELP = VerbHelp(
         "calibrate": "thresholds",
         **{name.removeprefix(LAB): name for name in IN_LAB if name != "lab contract"},
     },
+    defaults={"train": "policy"},
     settings={"lab link run": {"allow_interspersed_args": False}},  # what follows COMMAND is the command's
 )
