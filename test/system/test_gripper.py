@@ -134,7 +134,7 @@ def test_a_cleanup_while_a_cancel_is_not_answered_does_not_end_the_node(
         for number in range(1, 4):
             stage.activate()
             robot.show_until_commanded(number)
-            stage.wait(lambda: len(gripper.handles) >= number, "a goal")  # noqa: B023
+            stage.wait(lambda: bool(robot.next()) and len(gripper.handles) >= number, "a goal")  # noqa: B023
             assert stage.change_state("deactivate")
             assert stage.change_state("cleanup")
         assert stage.state() == "unconfigured"
