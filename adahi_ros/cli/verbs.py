@@ -41,7 +41,7 @@ OURS = VerbHelp(
     },
 )
 
-HELP: Registry[VerbHelp] = Registry("adahi_ros.verb_help", {"adahi_ros": OURS})
+HELP: Registry[object] = Registry("adahi_ros.verb_help", {"adahi_ros": OURS})
 
 
 def _usable() -> Iterator[VerbHelp]:
