@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from ball_picture import draw
 from PIL import Image, ImageDraw
 
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.methods.methods import on_task
 from adahi_lab.tasks.ball import BallBalancing
-from adahi_lab.tasks.ball_render import draw
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
 
@@ -35,10 +35,16 @@ class Filmed(BallBalancing):
         super().__init__()
         self.frames: list[np.ndarray] = []
 
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """See `BallBalancing.reset`."""
+        super().reset(seed, episodes)
+        self.places = [self.state[0, :2]]
+
     def step(self, action: np.ndarray) -> None:
         """See `BallBalancing.step`."""
         super().step(action)
-        self.frames.append(draw(self, 0))
+        self.places.append(self.state[0, :2])
+        self.frames.append(draw(self, np.array(self.places)))
 
 
 def film(episodes: Sequence[int]) -> list[Image.Image]:

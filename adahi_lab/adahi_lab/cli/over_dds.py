@@ -157,7 +157,7 @@ def demo(
             )
     console.print(method_table(figures, f"{name_of_files} over DDS, {episodes} episodes, seed {seed}"))
     write_json(json_file, comparison_figures(task, seed, episodes, found, policies, figures))
-    draw_run(task, seed, runs, figures, picture)
+    draw_run(task, runs, figures, picture)
     say(f"picture: {picture}")
     if bags:
         page = picture.with_name(f"demo-{name_of_files}.html")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture of a run: an episode's end, the gate's inputs, each method's costs."""
+"""The picture of a run: an episode's plans, the gate's inputs, each method's costs."""
 
 from __future__ import annotations
 
@@ -27,17 +27,6 @@ def _first_episode(steps: Sequence[StepRecord]) -> list[StepRecord]:
     return [step for step in steps if step.episode == steps[0].episode]
 
 
-def _draw_world(axes: Axes, task: str, seed: int, method: str, rows: Sequence[StepRecord]) -> None:
-    """Repeat the episode from its actions, and show how it ended."""
-    world = make(task)
-    world.reset(seed, [rows[0].episode])
-    for row in (row for row in rows if row.action):
-        world.step(np.array([row.action]))
-    axes.imshow(world.render())
-    axes.set_axis_off()
-    axes.set_title(f"{method}: first episode, repeated", loc="left", fontsize=9.5, fontweight="bold")
-
-
 def _draw_tradeoff(axes: Axes, figures: Mapping[str, Figures]) -> None:
     titled(axes, "success against calls", "transmission rate (share of steps)", "success rate")
     for name, values in figures.items():
@@ -52,17 +41,14 @@ def _places(within: SubplotSpec, rows: int, columns: int) -> list[SubplotSpec]:
     return [grid[row, column] for row in range(rows) for column in range(columns)]
 
 
-def draw_run(
-    task: str, seed: int, runs: Mapping[str, RunRecord], figures: Mapping[str, Figures], path: Path
-) -> None:
+def draw_run(task: str, runs: Mapping[str, RunRecord], figures: Mapping[str, Figures], path: Path) -> None:
     """Draw runs over DDS, one or several methods.
 
-    The episode shown is the first one of the first method with plans, including its plans. Without plans it
-    is that of ADAHI, or else of the first method. The gate's inputs are shown for a method with drafts.
+    Of the first method with plans, the first episode is shown with its plans. The gate's inputs are those of
+    ADAHI, or else of the first method with drafts.
 
     Args:
         task: registry name.
-        seed: of the episodes.
         runs: of each method.
         figures: `run_figures` of each method.
         path: to write.
@@ -71,17 +57,14 @@ def draw_run(
     by_plan = [name for name, run in runs.items() if any(step.planned_action for step in run.steps)]
     by_draft = [name for name in runs if name not in by_plan]
     gated = "adahi" if "adahi" in by_draft else by_draft[0] if by_draft else ""
-    shown = by_plan[0] if by_plan else gated
-    episode = _first_episode(runs[shown].steps)
     drawn = figure(12.0 if by_plan else 9.6, 7.0 if by_plan else 6.4)
     rows = drawn.add_gridspec(2, 1)
-    upper = rows[0].subgridspec(1, 2, width_ratios=(1, 1.9 if by_plan else 1.25))
-    _draw_world(drawn.add_subplot(upper[0]), task, seed, label_of(shown), episode)
     columns = _places(rows[1], 1, 3 if by_plan and gated else 2)
     if by_plan:
-        draw_plans([drawn.add_subplot(each) for each in _places(upper[1], SHOWN, 1)], episode, spec)
+        panels = [drawn.add_subplot(each) for each in _places(rows[0], SHOWN, 1)]
+        draw_plans(panels, _first_episode(runs[by_plan[0]].steps), spec)
     if gated:
-        axes = drawn.add_subplot(columns.pop(0) if by_plan else upper[1])
+        axes = drawn.add_subplot(columns.pop(0) if by_plan else rows[0])
         titled(axes, f"what the gate of {label_of(gated)} saw", "time (s)", "action deviation")
         rows_of_it = _first_episode(runs[gated].steps)
         times_s = np.array([row.step for row in rows_of_it]) / spec.control_rate_hz

@@ -73,8 +73,6 @@ class BallBalancing(SimulatedTask):
         parameters: the world's constants.
     """
 
-    painter = "adahi_lab.tasks.ball_render:draw"
-
     def __init__(self, parameters: BallParameters | None = None) -> None:
         self.parameters = parameters or BallParameters()
         limit = np.full(2, self.parameters.max_tilt_rad)
@@ -112,7 +110,6 @@ class BallBalancing(SimulatedTask):
         self._tilt = np.zeros((count, 2))
         self._tilt_rate = np.zeros((count, 2))
         self._command = np.zeros((count, 2))
-        self._trail = [self._position]
         self._begin(count)
         self._held = np.zeros(count, dtype=np.int64)
         self._disturbance = np.zeros((count, 2))
@@ -143,10 +140,6 @@ class BallBalancing(SimulatedTask):
         """(E, 2) float64, roll and pitch that are commanded, rad."""
         return self._command.copy()
 
-    def trail(self, index: int) -> np.ndarray:
-        """Return the positions of a ball at the control steps so far, (K, 2) m; the last one is current."""
-        return np.stack([position[index] for position in self._trail])
-
     @property
     def held_steps(self) -> np.ndarray:
         """(E,) int64, consecutive steps for which the ball has been on the goal."""
@@ -174,7 +167,6 @@ class BallBalancing(SimulatedTask):
             moving = (active & ~self._failed)[:, None]
             self._advance(command, moving)
         self._command = command
-        self._trail.append(self._position)
         self._steps += active
         held = np.where(self._on_goal(), self._held + 1, 0)
         self._held = np.where(active, held, self._held)

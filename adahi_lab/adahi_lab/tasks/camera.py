@@ -195,10 +195,6 @@ class WatchedTask(SimulatedTask):
         self._film.advance(active)
         self._old |= active
 
-    def render(self, index: int = 0) -> np.ndarray:
-        """Return a picture of one episode for people, (height, width, 3) uint8."""
-        return self.watched.render(index)
-
 
 class CameraTask(WatchedTask):
     """A task with a frozen encoder's features of a camera's frames as its state. Implements `Task`.

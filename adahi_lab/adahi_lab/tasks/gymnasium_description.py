@@ -40,7 +40,7 @@ class Description(Schema):
         subtask: the same in a word or two.
         expert: "module:name" of a class that implements `Expert`, or of a function from the task to
             actions, (E, A).
-        kwargs: for `gymnasium.make`; `render_mode: rgb_array` is what pictures need.
+        kwargs: for `gymnasium.make`.
         modules: imported first, those that register the environment.
         joints: from joint names to the entries that are their positions (rad or m).
         goal: entries that are the goal: constant in an episode, and no part of the state.

@@ -136,17 +136,6 @@ class GymnasiumTask(SimulatedTask):
             self._met_now[row] = self._met(bool(terminated), info, float(self._return[row]))
         self._success |= self._met_now
 
-    def render(self, index: int = 0) -> np.ndarray:
-        """Return the environment's own picture of one episode, (height, width, 3) uint8.
-
-        Raises:
-            ValueError: the environment was made to draw none.
-        """
-        picture = self._envs[: len(self._steps)][index].render()
-        if not isinstance(picture, np.ndarray):
-            raise ValueError("kwargs: must have render_mode: rgb_array for pictures")
-        return picture
-
 
 class FunctionExpert:
     """A function from the task to actions as an `Expert`."""

@@ -14,7 +14,6 @@ the control period.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,9 +29,6 @@ from adahi_lab.tasks.kitchen_world import (
 )
 from adahi_lab.tasks.task_interface import SimulatedTask, TaskSpec, checked_action
 from adahi_ros.core.randomness import EpisodeStreams
-
-if TYPE_CHECKING:
-    from adahi_lab.tasks.kitchen_render import KitchenPainter
 
 SUBTASKS = ("microwave", "kettle", "light switch", "slide cabinet")
 ARM_START_NOISE_RAD = 0.1
@@ -54,7 +50,6 @@ class Kitchen(SimulatedTask):
     def __init__(self, world: KitchenWorld | None = None) -> None:
         self.world = world or load_world(SUBTASKS)
         self._physics = KitchenPhysics(self.world)
-        self._painter: KitchenPainter | None = None
         model = self.world.model
         robot, positions, velocities = slice(0, ROBOT_JOINTS), position_names(model), velocity_names(model)
         self.spec = TaskSpec(
@@ -158,24 +153,6 @@ class Kitchen(SimulatedTask):
         self._steps += active
         self._observe(active)
         self._completed |= active[:, None] & self._in_place()
-
-    def render(self, index: int = 0) -> np.ndarray:
-        """Return a picture of one episode for people, (480, 640, 3) uint8.
-
-        Raises:
-            IndexError: no such episode.
-            RuntimeError: there is no OpenGL to draw with.
-        """
-        from adahi_lab.tasks import kitchen_render  # most kitchens are never drawn
-
-        if self._painter is None:
-            self._painter = kitchen_render.KitchenPainter(self.world)
-        return self._painter.draw(
-            self._physics.positions(self._states)[index],
-            int(self._steps[index]),
-            dict(zip(SUBTASKS, self._completed[index].tolist(), strict=True)),
-            bool(self._failed[index]),
-        )
 
     def _in_place(self) -> np.ndarray:
         distances = self.world.distances(self._physics.positions(self._states))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from adahi_lab.tasks.metaworld_world import LIBRARY_OBSERVATION_DIM, load_librar
 from adahi_lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 from adahi_lab.tasks.task_interface import SimulatedTask, Task, TaskSpec, checked_action
 from adahi_ros.core.randomness import EpisodeStreams
-
-if TYPE_CHECKING:
-    from adahi_lab.tasks.metaworld_render import MetaWorldPainter
 
 DISTURBANCE = 0.6  # standard deviation, as a share of the fastest motion along an axis
 GAIN = 2.0  # on the motions of scripted policies, which assume no disturbance
@@ -65,7 +62,6 @@ class MetaWorld(SimulatedTask):
         fastest = round(world.reach_m / world.period_s, 9)
         limit = np.array([fastest, fastest, fastest, 1.0])
         self._period_s = world.period_s
-        self._painter: MetaWorldPainter | None = None
         self.spec = TaskSpec(
             name=suite.name,
             joint_names=(),
@@ -205,29 +201,6 @@ class MetaWorld(SimulatedTask):
             self._kept[row] = self._worlds[row].step(self._kept[row], moved[row], float(action[row, 3]))
             self._steps[row] += 1
             self._look(row)
-
-    def render(self, index: int = 0) -> np.ndarray:
-        """Return a picture of one episode for people, (480, 640, 3) uint8.
-
-        Raises:
-            IndexError: no such episode.
-            RuntimeError: there is no OpenGL to draw with.
-        """
-        from adahi_lab.tasks import metaworld_render  # most tables are never drawn
-
-        world, step = self._worlds[index], int(self._steps[index])
-        if self._painter is None:
-            self._painter = metaworld_render.MetaWorldPainter()
-        world.load(self._kept[index])
-        return self._painter.draw(
-            world,
-            self._drawn[index][0].name,
-            self._kept[index].mark,
-            self.sentences[index],
-            f"step {step} of {self.spec.max_steps}   {step * self._period_s:.2f} s",
-            bool(self._success[index]),
-            bool(self._failed[index]),
-        )
 
     def loaded(self, row: int) -> tuple[Any, str]:
         """Return the world of an episode, which is loaded with it, and the name of its scene."""

@@ -46,7 +46,7 @@ SOURCES: dict[str, Source] = {
 def load_minari(dataset: str, task: str) -> Demonstrations:
     """Read demonstrations from a Minari dataset; all are kept, without a check of success.
 
-    Observations are a box of O + G entries, the goal last, as `adahi_lab.tasks.gym_env` has them, or
+    Observations are a box of O + G entries, the goal last, or
     a dictionary with a box for each (see `SOURCES`). A goal is taken from an episode's first step.
 
     Args:

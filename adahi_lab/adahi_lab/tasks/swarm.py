@@ -78,8 +78,6 @@ class Swarm(SimulatedTask):
         parameters: the world's constants.
     """
 
-    painter = "adahi_lab.tasks.swarm_render:draw"
-
     def __init__(self, parameters: SwarmParameters | None = None) -> None:
         self.parameters = parameters or SwarmParameters()
         world = self.parameters
@@ -121,7 +119,6 @@ class Swarm(SimulatedTask):
         self._position = polar(1.4 + 0.4 * jitter[:, :, 2], angle)
         self._target = polar(1.4 + 0.4 * jitter[:, :, 3], opposite)
         self._velocity = np.zeros((count, drones, 2))
-        self._trail = [self._position]
         self._begin(count)
         self._held = np.zeros((count, drones), dtype=np.int64)
         self._completed = np.zeros((count, drones), dtype=bool)
@@ -145,10 +142,6 @@ class Swarm(SimulatedTask):
         """(E, N, 2) float64, m."""
         return self._target.copy()
 
-    def trail(self, index: int) -> np.ndarray:
-        """Return the drones' positions at the control steps so far, (K, N, 2) m; the last one is current."""
-        return np.stack([position[index] for position in self._trail[: self._steps[index] + 1]])
-
     @property
     def held_steps(self) -> np.ndarray:
         """(E, N) int64, consecutive steps for which each drone has been on its target."""
@@ -169,11 +162,6 @@ class Swarm(SimulatedTask):
     def collided(self) -> np.ndarray:
         """(E, N) bool, latched: the drone has touched another one."""
         return self._collided.copy()
-
-    @property
-    def left(self) -> np.ndarray:
-        """(E, N) bool, latched: the drone has left the arena."""
-        return self._left.copy()
 
     @property
     def failed(self) -> np.ndarray:
@@ -198,7 +186,6 @@ class Swarm(SimulatedTask):
         active = ~self.done
         for _ in range(SUBSTEPS):
             self._advance(command, active & ~self.failed)
-        self._trail.append(self._position)
         self._steps += active
         held = np.where(self.fulfilled, self._held + 1, 0)
         self._held = np.where(active[:, None], held, self._held)

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from adahi_ros.contract.contract import COMMAND_FIELDS
-from adahi_ros.core.registry import at_place
 
 
 @dataclass(frozen=True)
@@ -162,18 +161,9 @@ class Task(Protocol):
     def done(self) -> np.ndarray:
         """(E,) bool: succeeded, failed, or out of steps; the episode then stands still."""
 
-    def render(self, index: int = 0) -> np.ndarray:
-        """Return a picture of one episode for people, (height, width, 3) uint8."""
-
 
 class SimulatedTask(Task):
-    """A base of tasks without joints and with one criterion; see `Task`.
-
-    Attributes:
-        painter: "module:function" that draws one of its episodes; imported when a picture is drawn.
-    """
-
-    painter: ClassVar[str]
+    """A base of tasks without joints and with one criterion; see `Task`."""
 
     def _begin(self, count: int) -> None:
         """Start so many episodes: nothing has happened in them yet."""
@@ -221,15 +211,6 @@ class SimulatedTask(Task):
         """(E,) bool: succeeded, failed, or out of steps."""
         done: np.ndarray = self.success | self.failed | (self._steps >= self.spec.max_steps)
         return done
-
-    def render(self, index: int = 0) -> np.ndarray:
-        """Return a picture of one episode for people, (height, width, 3) uint8.
-
-        Raises:
-            IndexError: no such episode.
-        """
-        picture: np.ndarray = at_place(self.painter)(self, index)
-        return picture
 
 
 def has_camera(task: Task) -> bool:

@@ -98,7 +98,7 @@ def test_a_run_with_every_kind_of_step_is_drawn(
 ) -> None:
     runs = dict.fromkeys(names, run)
     path = tmp_path / "new" / "run.png"
-    draw_run("ball", 0, runs, {name: run_figures(run, 20) for name in names}, path)
+    draw_run("ball", runs, {name: run_figures(run, 20) for name in names}, path)
     assert path.read_bytes().startswith(b"\x89PNG")
 
 

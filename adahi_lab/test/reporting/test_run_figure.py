@@ -83,5 +83,5 @@ def test_a_run_by_plans_is_drawn_with_and_without_a_gate(
     drafted = RunRecord((step_record(), step_record(step=1)), episodes)
     runs = {name: drafted if name == "adahi" else RunRecord(by_plan, episodes) for name in names}
     path = tmp_path / "run.png"
-    draw_run("ball", 0, runs, {name: run_figures(run, 20) for name, run in runs.items()}, path)
+    draw_run("ball", runs, {name: run_figures(run, 20) for name, run in runs.items()}, path)
     assert path.read_bytes().startswith(b"\x89PNG")

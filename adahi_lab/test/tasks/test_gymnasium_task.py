@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable
-from ctypes.util import find_library
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,12 +19,9 @@ from adahi_lab.tasks.task_interface import Task
 class Drift(gym.Env[np.ndarray, np.ndarray]):
     """A point is pushed towards a goal; it ends where the point goes astray, or with success if asked to."""
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (Gymnasium's)
-
-    def __init__(self, ends_with_success: bool = True, bounded: bool = True, render_mode: str | None = None):
+    def __init__(self, ends_with_success: bool = True, bounded: bool = True):
         limit = 1.0 if bounded else np.inf
         self.ends_with_success = ends_with_success
-        self.render_mode = render_mode
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (3,))
         self.action_space = gym.spaces.Box(-limit, limit, (1,))
 
@@ -45,9 +39,6 @@ class Drift(gym.Env[np.ndarray, np.ndarray]):
         astray = abs(self.position) > 1.5
         terminated = astray or (arrived and self.ends_with_success)
         return self._seen(), float(arrived), terminated, False, {"arrived": arrived}
-
-    def render(self) -> np.ndarray | None:
-        return np.full((4, 6, 3), 7, dtype=np.uint8) if self.render_mode == "rgb_array" else None
 
     def _seen(self) -> np.ndarray:
         return np.array([self.goal, self.push, self.position], dtype=np.float32)
@@ -177,23 +168,6 @@ def test_what_ends_without_success_has_failed_and_stands_still(write: Write) -> 
     task.step(-np.ones((1, 1)))
     np.testing.assert_array_equal(task.observation, still)
     np.testing.assert_array_equal(task.joint_velocities, [[0.0]])
-
-
-def test_pictures_are_the_environments_and_need_its_render_mode(write: Write) -> None:
-    assert make(write(kwargs={"render_mode": "rgb_array"})).render().shape == (4, 6, 3)
-    task = make(write())
-    with pytest.raises(ValueError, match="render_mode: rgb_array"):
-        task.render()
-    with pytest.raises(IndexError):
-        task.render(1)
-
-
-@pytest.mark.skipif(find_library("EGL") is None, reason="needs libegl1")
-def test_pictures_need_no_display() -> None:
-    bare = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "MUJOCO_GL")}
-    program = "from adahi_lab.tasks import make; print(make('inverted_pendulum').render().any())"
-    run = subprocess.run([sys.executable, "-c", program], env=bare, capture_output=True, text=True)
-    assert run.stdout.strip() == "True", run.stderr
 
 
 @pytest.mark.parametrize(

@@ -240,25 +240,3 @@ def test_the_expert_flies_swarms_of_other_sizes(drones: int, drive: Callable[...
 def test_the_expert_succeeds_in_spite_of_the_noise_of_demonstrations() -> None:
     recorded = collect_parallel("swarm", episodes=200, seed=5, action_noise=0.1, workers=1)
     assert recorded.failed <= 0.03 * recorded.attempted
-
-
-def test_the_picture_tells_how_an_episode_ended() -> None:
-    pictures = []
-    for place_at in (lambda t: t.goal[0].reshape(DRONES, 2), lambda t: np.tile([0.5, 0.5], (DRONES, 1))):
-        task = Swarm(dataclasses.replace(STILL, hold_steps=1))
-        place(task, place_at(task))
-        task.step(np.zeros((1, ACTIONS)))
-        assert task.done[0]
-        pictures.append(task.render(0))
-    green, red = (picture[:100, :170].astype(int) for picture in pictures)  # where the status is written
-    assert np.any(green[:, :, 1] - green[:, :, 0] > 80)
-    assert np.any(red[:, :, 0] - red[:, :, 1] > 80)
-
-
-def test_a_picture_keeps_the_last_moments_of_an_episode_that_is_over() -> None:
-    task = Swarm(dataclasses.replace(STILL, max_steps=20))
-    inward = 0.5 * task.goal
-    fly(task, inward, 20)
-    last = task.render(0)
-    fly(task, inward, 60)  # others may still be flying
-    np.testing.assert_array_equal(task.render(0), last)

@@ -48,7 +48,6 @@ class LiberoGoal(SimulatedTask):
         ValueError: the scene has not been converted; the message has the command.
     """
 
-    painter = "adahi_lab.tasks.libero.picture:draw"
     suite = SUITE
 
     def __init__(self) -> None:
@@ -146,16 +145,6 @@ class LiberoGoal(SimulatedTask):
     def errands(self) -> tuple[Errand, ...]:
         """The task of each of the E episodes."""
         return tuple(self._drawn)
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """The instruction of each of the E episodes."""
-        return tuple(errand.sentence for errand in self._drawn)
-
-    @property
-    def kept(self) -> tuple[Placed, ...]:
-        """The simulator's state of each of the E episodes."""
-        return tuple(self._kept)
 
     @property
     def fulfilled(self) -> np.ndarray:

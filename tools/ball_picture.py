@@ -35,20 +35,25 @@ GOAL, GOOD, BAD = "#2f9e6e", "#1f8a5b", "#c0262d"
 Colour = tuple[float, float, float]
 
 
-def draw(task: BallBalancing, index: int) -> np.ndarray:
-    """Return the picture of an episode, (480, 640, 3) uint8."""
+def draw(task: BallBalancing, trail: np.ndarray) -> np.ndarray:
+    """Return the picture of the only episode of a task, (480, 640, 3) uint8.
+
+    Args:
+        task: as it is now.
+        trail: (N, 2) m, where the ball was at each step; the last place is that of now.
+    """
     canvas = _Canvas()
-    turn = _rotation(task.joint_positions[index])
+    turn = _rotation(task.joint_positions[0])
     _draw_plate(canvas, task.parameters, turn)
-    _draw_goal(canvas, task, index, turn)
-    _draw_trail(canvas, task.trail(index), turn)
-    ball = task.trail(index)[-1]
+    _draw_goal(canvas, task, turn)
+    _draw_trail(canvas, trail, turn)
+    ball = trail[-1]
     shadow = _circle(ball, task.parameters.ball_radius_m * 1.05)
     canvas.polygon(_project(_on_plate(shadow) @ turn.T), INK, alpha=0.22)
     parts = [(0.0, _draw_post), (float(ball[0]), _draw_ball)]
     for _, part in sorted(parts, key=lambda entry: -entry[0]):
-        part(canvas, task, index, turn)
-    _draw_readings(canvas, task, index)
+        part(canvas, task, turn)
+    _draw_readings(canvas, task)
     return canvas.pixels()
 
 
@@ -142,15 +147,15 @@ def _draw_plate(canvas: _Canvas, world: BallParameters, turn: np.ndarray) -> Non
     canvas.line(_project(np.vstack([top, top[:1]])), PLATE_SIDE, 1.4)
 
 
-def _draw_goal(canvas: _Canvas, task: BallBalancing, index: int, turn: np.ndarray) -> None:
+def _draw_goal(canvas: _Canvas, task: BallBalancing, turn: np.ndarray) -> None:
     radius = task.parameters.goal_tolerance_m
-    disk = _project(_on_plate(_circle(task.goal[index], radius)) @ turn.T)
-    canvas.polygon(disk, GOAL, alpha=0.28 if task.held_steps[index] == 0 else 0.45)
+    disk = _project(_on_plate(_circle(task.goal[0], radius)) @ turn.T)
+    canvas.polygon(disk, GOAL, alpha=0.28 if task.held_steps[0] == 0 else 0.45)
     canvas.line(disk, GOAL, 1.6)
-    canvas.polygon(_project(_on_plate(_circle(task.goal[index], 0.003)) @ turn.T), GOAL)
-    share = min(1.0, task.held_steps[index] / task.parameters.hold_steps)
+    canvas.polygon(_project(_on_plate(_circle(task.goal[0], 0.003)) @ turn.T), GOAL)
+    share = min(1.0, task.held_steps[0] / task.parameters.hold_steps)
     if share > 0.0:
-        ring = _circle(task.goal[index], radius + 0.008, share)
+        ring = _circle(task.goal[0], radius + 0.008, share)
         canvas.line(_project(_on_plate(ring) @ turn.T), GOOD, 5.0)
 
 
@@ -161,7 +166,7 @@ def _draw_trail(canvas: _Canvas, trail: np.ndarray, turn: np.ndarray) -> None:
         canvas.line(points[i : i + 2], TRAIL, 1.0 + 3.0 * age, alpha=0.1 + 0.75 * age)
 
 
-def _draw_post(canvas: _Canvas, task: BallBalancing, index: int, turn: np.ndarray) -> None:
+def _draw_post(canvas: _Canvas, task: BallBalancing, turn: np.ndarray) -> None:
     ring = _circle(np.zeros(2), task.parameters.post_radius_m)
     foot = _project(_on_plate(ring) @ turn.T)
     head = _project(_on_plate(ring, POST_HEIGHT_M) @ turn.T)
@@ -177,9 +182,9 @@ def _draw_post(canvas: _Canvas, task: BallBalancing, index: int, turn: np.ndarra
     canvas.polygon(head, POST_TOP)
 
 
-def _draw_ball(canvas: _Canvas, task: BallBalancing, index: int, turn: np.ndarray) -> None:
+def _draw_ball(canvas: _Canvas, task: BallBalancing, turn: np.ndarray) -> None:
     radius = task.parameters.ball_radius_m
-    centre = _on_plate(task.trail(index)[-1:], radius) @ turn.T
+    centre = _on_plate(task.state[:, :2], radius) @ turn.T
     pixel = _project(centre)[0]
     radius_px = FOCAL_PX * radius / np.linalg.norm(centre[0] - EYE)
     dark, light = np.array(to_rgb(BALL)) * 0.72, np.array(to_rgb(BALL_LIGHT))
@@ -191,24 +196,24 @@ def _draw_ball(canvas: _Canvas, task: BallBalancing, index: int, turn: np.ndarra
         )
 
 
-def _draw_readings(canvas: _Canvas, task: BallBalancing, index: int) -> None:
+def _draw_readings(canvas: _Canvas, task: BallBalancing) -> None:
     world = task.parameters
-    seconds = task.steps[index] / world.control_rate_hz
+    seconds = task.steps[0] / world.control_rate_hz
     canvas.text(18, 450, "ball balancing", INK, 15, bold=True)
-    canvas.text(18, 431, f"step {task.steps[index]} of {world.max_steps}   {seconds:.2f} s", FAINT, 11.5)
-    if task.success[index]:
+    canvas.text(18, 431, f"step {task.steps[0]} of {world.max_steps}   {seconds:.2f} s", FAINT, 11.5)
+    if task.success[0]:
         status, colour = "goal held: success", GOOD
-    elif task.failed[index]:
+    elif task.failed[0]:
         status, colour = "left the plate: failed", BAD
-    elif task.steps[index] >= world.max_steps:
+    elif task.steps[0] >= world.max_steps:
         status, colour = "out of steps: failed", BAD
     else:
-        status, colour = f"held {task.held_steps[index]} of {world.hold_steps} steps", FAINT
+        status, colour = f"held {task.held_steps[0]} of {world.hold_steps} steps", FAINT
     canvas.text(18, 414, status, colour, 11.5, bold=colour != FAINT)
-    _draw_level(canvas, task, index)
+    _draw_level(canvas, task)
 
 
-def _draw_level(canvas: _Canvas, task: BallBalancing, index: int) -> None:
+def _draw_level(canvas: _Canvas, task: BallBalancing) -> None:
     """A bubble level: the plate's tilt (dot) and its commanded tilt (ring)."""
     centre, reach = np.array([WIDTH - 58.0, HEIGHT - 58.0]), 34.0
     canvas.polygon(_circle(centre, reach + 6.0), "#ffffff")
@@ -216,12 +221,12 @@ def _draw_level(canvas: _Canvas, task: BallBalancing, index: int) -> None:
     for axis in (np.array([reach, 0.0]), np.array([0.0, reach])):
         canvas.line(np.array([centre - axis, centre + axis]), GRID, 1.0)
     places = []
-    for roll, pitch in (task.command[index], task.joint_positions[index]):
+    for roll, pitch in (task.command[0], task.joint_positions[0]):
         # Downhill on the screen: pitch lowers the far edge, roll the right one.
         lean = np.array([roll, pitch]) / task.parameters.max_tilt_rad
         places.append(centre + reach * lean / max(1.0, float(np.linalg.norm(lean))))
     canvas.line(_circle(places[0], 6.0), TRAIL, 1.6)
     canvas.polygon(_circle(places[1], 4.2), INK)
-    roll_deg, pitch_deg = np.degrees(task.joint_positions[index])
+    roll_deg, pitch_deg = np.degrees(task.joint_positions[0])
     canvas.text(centre[0] - 41, centre[1] - 58, f"roll {roll_deg:+5.1f}°", FAINT, 10)
     canvas.text(centre[0] - 41, centre[1] - 72, f"pitch {pitch_deg:+4.1f}°", FAINT, 10)
