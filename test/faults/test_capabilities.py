@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from adahi_lab.bench.fleet_bench import Serving, measure_fleet
+from adahi_lab.bench.fleet_bench import measure_fleet
+from adahi_lab.bench.fleet_load import FleetLoad
 from adahi_lab.evaluation.evaluate import Comparison, Run, play
 from adahi_lab.link.emulator import unavailable
 from adahi_lab.methods.methods import METHODS, parse_methods
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.soak
 
 def test_one_verifier_serves_many_robots_of_one_client_in_time() -> None:
     """Quoted: 200 of 200 (several_robots.md). With one quota for all of them, a few were in time."""
-    found = measure_fleet(Serving("kitchen/plans/target"), ["batched"], 60, 20.0, 6.0, every=2)["batched"]
+    found = measure_fleet(FleetLoad(60, seconds=6.0, engine="batched", every=2))["batched"]
     assert found["served_in_time"] >= 20, found
 
 

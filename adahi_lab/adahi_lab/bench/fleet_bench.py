@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -25,6 +24,7 @@ import yaml
 
 from adahi_lab.bench.call_figures import fleet_figures
 from adahi_lab.bench.endurance import MemoryWatch
+from adahi_lab.bench.fleet_load import FleetLoad
 from adahi_lab.figures import Figures
 from adahi_lab.nodes.domain import exclusive_domain, run_environment
 from adahi_lab.peers import environments
@@ -117,49 +117,11 @@ OPENPI = "openpi"  # openpi's server instead of the verifier
 RULE = "replace"
 
 
-@dataclass(frozen=True)
-class Serving:
-    """How a verifier serves.
-
-    Attributes:
-        checkpoint: of the target.
-        replicas: of it, with the engine ray.
-        added_compute_s: see the parameter of the verifier's node.
-        batch: requests in a batch, except with the engine one_by_one.
-        kill: one of `PARTS`, killed with the engine ray. Empty for none.
-        at_s: time of the kill in seconds after the robots have started.
-    """
-
-    checkpoint: str
-    replicas: int = 1
-    added_compute_s: float = 0.0
-    batch: int = 16
-    kill: str = ""
-    at_s: float = 5.0
-
-
-def measure_fleet(
-    serving: Serving,
-    engines: Sequence[str],
-    robots: int,
-    rate_hz: float,
-    seconds: float,
-    every: int = 0,
-    flood_hz: float = 0.0,
-    seed: int = 0,
-    say: Callable[[str], None] = lambda line: None,
-) -> dict[str, Figures]:
+def measure_fleet(load: FleetLoad, say: Callable[[str], None] = lambda line: None) -> dict[str, Figures]:
     """Let a fleet send requests to each kind of verifier; return the figures by its name.
 
     Args:
-        serving: how the verifier serves.
-        engines: keys of `ENGINES`, or `OPENPI`.
-        robots: how many; each executes its plan and requests the next.
-        rate_hz: of their control.
-        seconds: how long.
-        every: control steps of one plan before the next request; 0 for half of the plan.
-        flood_hz: requests per second of another robot, which sends too many.
-        seed: of what robots observe.
+        load: its engines are keys of `ENGINES`, or `OPENPI`; `kill` is one of `PARTS`, or empty.
         say: called with a description of each run before it starts.
 
     Raises:
@@ -167,28 +129,22 @@ def measure_fleet(
         EnvironmentMissingError: openpi's packages cannot be installed here.
     """
     found = {}
-    for engine in engines:
-        say(f"{engine}: {robots} robots, {seconds:g} s")
-        wanted = {
-            "robots": robots,
-            "rate_hz": rate_hz,
-            "seconds": seconds,
-            "every": every,
-            "grace_s": min(GRACE_S, seconds / 2),
-            "seed": seed,
-        }
+    for engine in load.engines:
+        say(f"{engine}: {load.robots} robots, {load.seconds:g} s")
+        wanted = {name: getattr(load, name) for name in ("robots", "rate_hz", "seconds", "every", "seed")}
+        wanted["grace_s"] = min(GRACE_S, load.seconds / 2)
         if engine == OPENPI:
-            found[engine] = measure_openpi(serving.checkpoint, wanted, serving.added_compute_s)
+            found[engine] = measure_openpi(load.target, wanted, load.added_compute_s)
         else:
-            found[engine] = _measure(serving, engine, {**wanted, "flood_hz": flood_hz})
+            found[engine] = _measure(load, engine, {**wanted, "flood_hz": load.flood})
     return found
 
 
-def _measure(serving: Serving, engine: str, wanted: Figures) -> Figures:
+def _measure(load: FleetLoad, engine: str, wanted: Figures) -> Figures:
     with (
         TemporaryDirectory(prefix="adahi_fleet_") as scratch,
         exclusive_domain() as domain,
-        _verifier(serving, engine, domain, Path(scratch)) as (server, look, fleet),
+        _verifier(load, engine, domain, Path(scratch)) as (server, look, fleet),
         ExitStack() as running,
     ):
         environment = {**os.environ, **run_environment(domain)}
@@ -197,8 +153,8 @@ def _measure(serving: Serving, engine: str, wanted: Figures) -> Figures:
             beside.mkdir()
             flood = ["nice", "-n", "19", *_program(FLEET, {**wanted, "robots": 0}, beside)]
             running.callback(_killed, subprocess.Popen(flood, env=environment))
-        at_s = time.monotonic() + serving.at_s
-        fault = Fault(fleet, serving.kill, at_s) if fleet and serving.kill else None
+        at_s = time.monotonic() + load.at_s
+        fault = Fault(fleet, load.kill, at_s) if fleet and load.kill else None
 
         def glance() -> None:
             look()
@@ -218,33 +174,31 @@ def _killed(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _verifier(
-    serving: Serving, engine: str, domain: int, scratch: Path
+    load: FleetLoad, engine: str, domain: int, scratch: Path
 ) -> Iterator[tuple[NodeProcess, Callable[[], None], RunningFleet | None]]:
     """Yield a verifier's process, the check of it, and its fleet where it has one."""
     if engine != "ray":
         values = {
-            "checkpoint": serving.checkpoint,
+            "checkpoint": load.target,
             "rule": RULE,
-            "batch.size": serving.batch,
+            "batch.size": load.batch,
             **ENGINES[engine],
         }
         with node_processes(run_environment(domain)) as processes:
             yield (
-                processes.start(
-                    "target_verifier_node", {**values, "added_compute_s": serving.added_compute_s}
-                ),
+                processes.start("target_verifier_node", {**values, "added_compute_s": load.added_compute_s}),
                 processes.check,
                 None,
             )
         return
     cores = os.cpu_count() or 1
     policy = {
-        "checkpoint": serving.checkpoint,
+        "checkpoint": load.target,
         "rule": RULE,
-        "replicas": serving.replicas,
-        "num_cpus": min(1.0, cores / serving.replicas),
-        "added_compute_s": serving.added_compute_s,
-        "batch": serving.batch,
+        "replicas": load.replicas,
+        "num_cpus": min(1.0, cores / load.replicas),
+        "added_compute_s": load.added_compute_s,
+        "batch": load.batch,
     }
     file = scratch / "fleet.yaml"
     file.write_text(yaml.safe_dump({"policies": {"target": policy}, "ray": {"num_cpus": cores}}))

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Option
 
+from adahi_lab.bench.fleet_load import FleetLoad
+from adahi_lab.cli.fields import with_fields
 from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import command_line, console, episode_bars, job_bar, say, write_json
-
-if TYPE_CHECKING:
-    pass
 
 Parameters = Annotated[int, Option(min=1, help="Weights that the trained target is grown to.")]
 
@@ -199,66 +198,28 @@ def compute(
     write_json(json_file, {"command": command_line(), "task": file_name(task), "steps": found})
 
 
-def fleet(
-    robots: Annotated[int, Option(min=1, max=10_000, help="Number of robots, all in one process.")] = 64,
-    rate_hz: Annotated[float, options.number("Of their control, Hz.", 0.1, 1000.0, name="--rate")] = 20.0,
-    seconds: Annotated[float, options.number("How long.", 1.0)] = 20.0,
-    engine: Annotated[
-        str, Option(help="Separated by commas: batched, one_by_one, ray, openpi.")
-    ] = "one_by_one,batched",
-    target: Annotated[
-        str, Option(help="DIRECTORY/NAME of a checkpoint, or a YAML file of a policy elsewhere.")
-    ] = "kitchen/plans/target",
-    every: Annotated[
-        int,
-        Option(
-            min=0, help="Control steps of a plan before the next is requested. Default: half of the plan."
-        ),
-    ] = 0,
-    flood: Annotated[
-        float, options.number("Requests per second of one additional, flooding robot.", 0.0, 1e5)
-    ] = 0.0,
-    replicas: Annotated[
-        int, Option(min=1, max=64, help="Replicas of the target on this machine, with the engine ray.")
-    ] = 1,
-    batch: Annotated[int, Option(min=1, max=1024, help="Requests verified at once.")] = 16,
-    added_compute_s: Annotated[
-        float,
-        options.number(
-            "Seconds added to every batch, as on a GPU: no core is busy meanwhile.",
-            0.0,
-            60.0,
-            name="--added-compute",
-        ),
-    ] = 0.0,
-    kill: Annotated[
-        str, Option(help="With the engine ray: part killed under load: replica, head or front.")
-    ] = "",
-    at_s: Annotated[float, options.number("Seconds until that part is killed.", 0.0, name="--at")] = 5.0,
-    seed: options.Seed = 0,
-    json_file: options.JsonFile = None,
-) -> None:
+@with_fields
+def fleet(load: FleetLoad, json_file: options.JsonFile = None) -> None:
     """Send requests as a fleet does, and count the robots that get plans in time."""
-    from adahi_lab.bench.fleet_bench import ENGINES, OPENPI, PARTS, Serving, measure_fleet
+    from adahi_lab.bench.fleet_bench import ENGINES, OPENPI, PARTS, measure_fleet
     from adahi_lab.peers.environments import EnvironmentMissingError
     from adahi_lab.reporting.load_tables import fleet_table
 
-    names, known = engine.split(","), (*ENGINES, OPENPI)
-    for name in names:
+    known = (*ENGINES, OPENPI)
+    for name in load.engines:
         if name not in known:
             raise typer.BadParameter(f"{name!r}, must be of {', '.join(known)}", param_hint="--engine")
-    if OPENPI in names and flood:
+    if OPENPI in load.engines and load.flood:
         raise typer.BadParameter("there is no flood of openpi's server", param_hint="--flood")
-    if kill and (kill not in PARTS or names != ["ray"]):
+    if load.kill and (load.kill not in PARTS or load.engines != ["ray"]):
         allowed = f"must be of {', '.join(PARTS)}, and --engine ray"
-        raise typer.BadParameter(f"{kill!r}, {allowed}", param_hint="--kill")
-    serving = Serving(target, replicas, added_compute_s, batch, kill, at_s)
+        raise typer.BadParameter(f"{load.kill!r}, {allowed}", param_hint="--kill")
     try:
-        found = measure_fleet(serving, names, robots, rate_hz, seconds, every, flood, seed, say)
+        found = measure_fleet(load, say)
     except EnvironmentMissingError as error:
         raise typer.BadParameter(str(error), param_hint="--engine") from None
-    title = f"{target}: {robots} robots at {rate_hz:g} Hz, {seconds:g} s"
-    console.print(fleet_table(found, title + (f", one floods at {flood:g} Hz" if flood else "")))
+    title = f"{load.target}: {load.robots} robots at {load.rate_hz:g} Hz, {load.seconds:g} s"
+    console.print(fleet_table(found, title + (f", one floods at {load.flood:g} Hz" if load.flood else "")))
     for fault in (each["kill"] for each in found.values() if "kill" in each):
         say(", ".join(f"{name} {_formatted(value)}" for name, value in fault.items()))
     write_json(json_file, {"command": command_line(), "engines": found})

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -155,59 +155,68 @@ def calibrate(
         say(f"picture: {picture}")
 
 
-def calibration_for(
-    task: str,
-    files: PolicyFiles,
-    path: Path | None,
-    rate: float | None,
-    draft_temperature: float | None,
-    seed: int,
-    workers: int,
-    methods: Sequence[str],
-) -> Calibration:
-    """Load a calibration for these methods; repeat it where the user asks for another rate or temperature.
+@dataclass(frozen=True)
+class Setup:
+    """The policies of a task, their thresholds and the seed of a run, by options."""
 
-    Without a file, a rate is enough; without a method with a threshold, nothing is needed. The threshold
-    of a gate in the user's own file is searched at the rate of the other gates.
+    rate: options.Rate = None
+    draft_temperature: options.DraftTemperature = None
+    calibration: options.CalibrationFile = None
+    checkpoints: options.Checkpoints = None
+    backend: options.Backend = "onnxruntime"
+    seed: options.Seed = 0
 
-    Raises:
-        ValueError: no file or rate is given, none is shipped, and a method has a threshold.
-    """
-    from adahi_lab.calibration.calibrate import Wanted
-    from adahi_lab.calibration.calibrate import calibrate as run
-    from adahi_lab.evaluation.loaded_policies import check_fits, uncalibrated
-    from adahi_lab.methods.file_methods import is_file_method
-    from adahi_lab.methods.methods import METHODS, gates_of_methods
-    from adahi_ros.gates.parameter_file import load_calibration
+    def files(self, task: str) -> PolicyFiles:
+        """Return the policies; raises as `folder_of`."""
+        from adahi_lab.evaluation.loaded_policies import PolicyFiles
 
-    name, policies = file_name(task), files.load()
-    file = options.calibration_file(path, name)
-    needed = gates_of_methods(methods)
-    if file is None and rate is None and needed:
-        raise ValueError(
-            f"--calibration: none, must be given for {name}, of which none is shipped; or give --rate"
-        )
-    found = load_calibration(file) if file else uncalibrated(name, policies)
-    if path is None and rate is None and not needed and found.draft != policies.draft.digest:
-        file, found = None, uncalibrated(name, policies)  # the shipped one is for the shipped policies
-    say(f"policies: {files.folder}" + (f"\ncalibration: {file}" if file else ""))
-    if rate is None:
-        check_fits(found, name, policies)
-    unchanged = rate is None and draft_temperature in (None, found.draft_temperature)
-    own = [method for method in gates_of_methods(methods) if is_file_method(method)]
-    if unchanged and not own:
-        return found
-    drafting = not all(METHODS[method].by_plans for method in methods)
-    every = [*METHODS, *methods] if policies.share_codes and drafting else methods
-    wanted = Wanted.as_in(found, own if unchanged else every, rate, draft_temperature)
-    with console.status("recalibrating") as status:
-        made = run(
-            *(task, files, wanted, seed),
-            workers=workers,
-            say=lambda line: status.update(f"recalibrating: {line}"),
-        )
-    _say_thresholds(made, methods, set(found.thresholds) if unchanged else set())
-    return replace(found, thresholds={**made.thresholds, **found.thresholds}) if unchanged else made
+        return PolicyFiles(folder_of(task, self.checkpoints), self.backend)
+
+    def calibrated(self, task: str, files: PolicyFiles, workers: int, methods: Sequence[str]) -> Calibration:
+        """Load a calibration for these methods; repeat it where another rate or temperature is asked for.
+
+        Without a file, a rate is enough; without a method with a threshold, nothing is needed. The threshold
+        of a gate in the user's own file is searched at the rate of the other gates.
+
+        Raises:
+            ValueError: no file or rate is given, none is shipped, and a method has a threshold.
+        """
+        from adahi_lab.calibration.calibrate import Wanted
+        from adahi_lab.calibration.calibrate import calibrate as run
+        from adahi_lab.evaluation.loaded_policies import check_fits, uncalibrated
+        from adahi_lab.methods.file_methods import is_file_method
+        from adahi_lab.methods.methods import METHODS, gates_of_methods
+        from adahi_ros.gates.parameter_file import load_calibration
+
+        name, policies = file_name(task), files.load()
+        file = options.calibration_file(self.calibration, name)
+        needed = gates_of_methods(methods)
+        if file is None and self.rate is None and needed:
+            raise ValueError(
+                f"--calibration: none, must be given for {name}, of which none is shipped; or give --rate"
+            )
+        found = load_calibration(file) if file else uncalibrated(name, policies)
+        usual = self.calibration is None and self.rate is None
+        if usual and not needed and found.draft != policies.draft.digest:
+            file, found = None, uncalibrated(name, policies)  # the shipped one is for the shipped policies
+        say(f"policies: {files.folder}" + (f"\ncalibration: {file}" if file else ""))
+        if self.rate is None:
+            check_fits(found, name, policies)
+        unchanged = self.rate is None and self.draft_temperature in (None, found.draft_temperature)
+        own = [method for method in needed if is_file_method(method)]
+        if unchanged and not own:
+            return found
+        drafting = not all(METHODS[method].by_plans for method in methods)
+        every = [*METHODS, *methods] if policies.share_codes and drafting else methods
+        wanted = Wanted.as_in(found, own if unchanged else every, self.rate, self.draft_temperature)
+        with console.status("recalibrating") as status:
+            made = run(
+                *(task, files, wanted, self.seed),
+                workers=workers,
+                say=lambda line: status.update(f"recalibrating: {line}"),
+            )
+        _say_thresholds(made, methods, set(found.thresholds) if unchanged else set())
+        return replace(found, thresholds={**made.thresholds, **found.thresholds}) if unchanged else made
 
 
 def _say_thresholds(made: Calibration, methods: Sequence[str], known: set[str]) -> None:

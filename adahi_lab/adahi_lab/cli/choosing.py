@@ -7,9 +7,9 @@ from typing import Annotated
 
 from typer import Option
 
-from adahi_lab.cli.calibration import calibration_for
+from adahi_lab.cli.calibration import Setup
 from adahi_lab.cli.comparison import comparison_figures
-from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
+from adahi_lab.cli.task_options import TaskName, Workers, file_name
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, episode_bars, say, write_json
 
@@ -40,20 +40,21 @@ def choose(
     from adahi_lab.evaluation.choice import chosen
     from adahi_lab.evaluation.episodes import evaluation_episodes
     from adahi_lab.evaluation.evaluate import Comparison, evaluate_methods
-    from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, PolicyFiles, plans_in
+    from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, plans_in
     from adahi_lab.methods.methods import METHODS, for_task, parse_methods
     from adahi_lab.methods.recommended import has_plans, with_best
     from adahi_lab.reporting.tables import method_table
     from adahi_lab.tasks import make
 
-    files = PolicyFiles(folder_of(task, checkpoints), "onnxruntime")
+    setup = Setup(calibration=calibration, checkpoints=checkpoints, seed=seed)
+    files = setup.files(task)
     candidates = BY_PLANS if has_plans(files.folder) else BY_DRAFTS
     trained = plans_in(files.folder / PLANS)
     candidates = ",".join((candidates, *(name for name in INTENTS if getattr(trained, name) is not None)))
     if not with_best("", task, files.folder):
         candidates = candidates.removeprefix("best,")
     names = parse_methods(for_task(methods or candidates, file_name(task), files.folder))
-    found = calibration_for(task, files, calibration, None, None, seed, workers, names)
+    found = setup.calibrated(task, files, workers, names)
     with episode_bars(names, episodes) as move:
         comparison = Comparison(task, files, found, seed)
         figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, move, None)

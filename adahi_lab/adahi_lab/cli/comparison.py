@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from adahi_lab.cli import measuring
-from adahi_lab.cli.calibration import calibration_for
-from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
+from adahi_lab.cli.calibration import Setup
+from adahi_lab.cli.fields import with_fields
+from adahi_lab.cli.task_options import TaskName, Workers, file_name
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import command_line, console, episode_bars, say, write_json
 
@@ -46,6 +47,7 @@ ActionNoise = Annotated[
 COMPARED = "adahi,hybrid,draft,target,random,uncertainty"
 
 
+@with_fields
 def evaluate(
     task: TaskName,
     workers: Workers,
@@ -90,12 +92,8 @@ def evaluate(
         ),
     ] = True,
     action_noise: ActionNoise = 0.0,
-    rate: options.Rate = None,
-    draft_temperature: options.DraftTemperature = None,
-    calibration: options.CalibrationFile = None,
-    checkpoints: options.Checkpoints = None,
-    backend: options.Backend = "onnxruntime",
-    seed: options.Seed = 0,
+    *,
+    setup: Setup,
     json_file: options.JsonFile = None,
 ) -> None:
     """Compare methods on the same episodes, in process.
@@ -105,7 +103,6 @@ def evaluate(
     """
     from adahi_lab.evaluation.episodes import evaluation_episodes
     from adahi_lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among
-    from adahi_lab.evaluation.loaded_policies import PolicyFiles
     from adahi_lab.evaluation.swaps import Swap, SwappedWorld
     from adahi_lab.methods.file_methods import is_file_method
     from adahi_lab.methods.methods import for_task, parse_methods
@@ -117,13 +114,13 @@ def evaluate(
     swapped = Swap(swap, push) if swap else Swap(displace, what="thing") if displace else None
     if swapped is not None:
         SwappedWorld(task, swapped)
-    files = PolicyFiles(folder_of(task, checkpoints), backend)
+    files, seed = setup.files(task), setup.seed
     compared = with_best(COMPARED, task, files.folder)
     names = parse_methods(for_task(",".join(methods or [compared]), file_name(task), files.folder), own=True)
     if all(map(is_file_method, names)):
         names = parse_methods(",".join([compared, *names]), own=True)
     reference_among(names, against)
-    found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
+    found = setup.calibrated(task, files, workers, names)
     with episode_bars(names, episodes) as move:
         comparison = Comparison(task, files, found, seed, swap=swapped, action_noise=action_noise)
         figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, move, against)

@@ -4,34 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from adahi_lab.cli import task_options
+from adahi_lab.cli.fields import with_fields
 from adahi_lab.figures import Figures
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import command_line, console, fit_bar, say, write_json
+from adahi_ros.core.registry import argument
 
 if TYPE_CHECKING:
     from adahi_lab.training.learn import LearningConfig, Lessons
     from adahi_lab.training.recipes import Recipe
-
-Steps = Annotated[int, Option(min=1, max=1_000_000, help="Optimizer steps of an update.")]
-Rehearsal = Annotated[float, options.number("Share of the old demonstrations in the loss.", 0.0, 1.0)]
-Pull = Annotated[
-    float,
-    options.number(
-        "Of a draft: weight of its divergence from the old draft, at old demonstrations.", 0.0, 1e6
-    ),
-]
-Worse = Annotated[
-    float, options.number("Largest allowed rise of the loss on held-out demonstrations, as a share.", 0.0)
-]
-NoGuard = Annotated[bool, Option("--no-guard", help="Accept every update, whatever it forgets.")]
-
 
 PersonWeight = Annotated[
     int,
@@ -87,24 +75,49 @@ def recipe_with_draft(file: Path) -> Recipe:
     return recipe
 
 
-def learning_config(
-    steps: int, rehearsal: float, pull: float, worse: float, no_guard: bool, person_weight: int = 4
-) -> LearningConfig:
-    """Return how to learn, of options."""
-    from adahi_lab.training.learn import LearningConfig
+@dataclass(frozen=True)
+class Learning:
+    """How a policy learns from corrections, by options."""
 
-    return LearningConfig(rehearsal, pull, steps, float("inf") if no_guard else worse, person_weight)
+    steps: int = argument(300, "Optimizer steps of an update.", 1, 1_000_000)
+    rehearsal: float = argument(0.5, "Share of the old demonstrations in the loss.", 0.0, 1.0)
+    pull: float = argument(
+        0.0, "Of a draft: weight of its divergence from the old draft, at old demonstrations.", 0.0, 1e6
+    )
+    worse: float = argument(
+        0.02, "Largest allowed rise of the loss on held-out demonstrations, as a share.", 0.0
+    )
+    no_guard: Annotated[bool, Option("--no-guard", help="Accept every update, whatever it forgets.")] = False
+    most: int = argument(20_000, "Largest number of corrections; more are subsampled.", 1, 10_000_000)
+
+    def config(self, person_weight: int = 4) -> LearningConfig:
+        """Return the settings of the learning."""
+        from adahi_lab.training.learn import LearningConfig
+
+        worse = float("inf") if self.no_guard else self.worse
+        return LearningConfig(self.rehearsal, self.pull, self.steps, worse, person_weight)
+
+
+@dataclass(frozen=True)
+class CorrectedRuns:
+    """Where a draft that learns from bags begins, and how they are read, by options."""
+
+    checkpoints: Annotated[
+        Path | None, Option(help="With --from-corrections: folder to start from. Default: the shipped one.")
+    ] = None
+    contract: Annotated[
+        str | None, Option(help="Contract of these bags: a shipped one's name, or a file. Default: TASK's.")
+    ] = None
+    namespace: options.Namespace = ""
+    incomplete: options.Incomplete = False
 
 
 def learn_from_bags(
     bags: Sequence[Path],
     name: str,
     old: Callable[[Path], Lessons],
-    checkpoints: Path | None,
     out: Path,
-    contract: str | None,
-    namespace: str,
-    incomplete: bool,
+    runs: CorrectedRuns,
     config: LearningConfig,
     most: int,
     seed: int,
@@ -115,11 +128,8 @@ def learn_from_bags(
         bags: of runs.
         name: of the task or kind of robot.
         old: what the draft of a folder has learned from.
-        checkpoints: folder to start from; None for the shipped one.
         out: folder to write.
-        contract: a shipped one's name, or a file; None for the task's.
-        namespace: of the robot.
-        incomplete: read the complete part of bags that were cut off.
+        runs: where it begins, and how bags are read.
         config: how it learns.
         most: largest number of corrections; more are subsampled.
         seed: of batches, and of these.
@@ -134,15 +144,16 @@ def learn_from_bags(
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
-    begin = checkpoints if checkpoints is not None else options.folder_named(name)
-    read = load_contract(contract if contract is not None else name)
+    begin = runs.checkpoints if runs.checkpoints is not None else options.folder_named(name)
+    read = load_contract(runs.contract if runs.contract is not None else name)
     if read.robot_type != name:
         raise ValueError(f"contract: of a robot {read.robot_type!r}, must be {name!r}, the task")
     checkpoint = load_checkpoint(begin / "draft")
     signature = checkpoint.signature
     with console.status("reading"):
         found = read_corrections(
-            *(bags, read, signature, checkpoint.decoder.range.sound, namespace), say if incomplete else None
+            *(bags, read, signature, checkpoint.decoder.range.sound, runs.namespace),
+            say if runs.incomplete else None,
         )
     for why, count in found.left_out.items():
         say(f"left out: {count} replies: {WHY[why]}")
@@ -170,6 +181,7 @@ def learn_from_bags(
     return figures
 
 
+@with_fields
 def learn(
     task: task_options.TaskName,
     out: Annotated[
@@ -203,14 +215,8 @@ def learn(
         ),
     ] = None,
     evaluated: Annotated[int, Option(min=0, max=100_000, help="Episodes to evaluate each draft.")] = 100,
-    steps: Steps = 300,
-    rehearsal: Rehearsal = 0.5,
-    pull: Pull = 0.0,
-    worse: Worse = 0.02,
-    no_guard: NoGuard = False,
-    most: Annotated[
-        int, Option(min=1, max=10_000_000, help="Largest number of corrections; more are subsampled.")
-    ] = 20_000,
+    *,
+    learning: Learning,
     checkpoints: options.Checkpoints = None,
     calibration: options.CalibrationFile = None,
     recipe: Annotated[
@@ -235,7 +241,7 @@ def learn(
     from adahi_ros.gates.parameter_file import load_calibration
 
     name = task_options.file_name(task)
-    how = Rounds(rounds, episodes, ask, explore, rate, evaluated, most=most, seed=seed)
+    how = Rounds(rounds, episodes, ask, explore, rate, evaluated, most=learning.most, seed=seed)
     options.replaceable("--out", out / "draft.json", overwrite)
     picture = options.picture_or_default(picture, f"learning-{name}")
     begin = task_options.folder_of(task, checkpoints)
@@ -245,7 +251,7 @@ def learn(
     found = load_calibration(file)
     check_fits(found, name, PolicyFiles(begin, "onnxruntime").load())
     torch.set_num_threads(1)
-    config = learning_config(steps, rehearsal, pull, worse, no_guard)
+    config = learning.config()
     learner: Learner[Any, Any]
     if METHODS[parse_methods(ask)[0]].by_plans:
         options.left_out("plans are corrected", demos=demonstrations)

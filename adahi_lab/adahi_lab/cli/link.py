@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
+from adahi_lab.cli.fields import with_fields
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
@@ -43,18 +45,27 @@ def run(
     raise typer.Exit(status)
 
 
+@dataclass(frozen=True)
+class Changes:
+    """New values of a link's profile, by field; None for no change."""
+
+    rtt_mean_ms: Annotated[float | None, options.number("Mean round-trip time.", 0.0)] = None
+    rtt_jitter_ms: Annotated[float | None, options.number("Its standard deviation.", 0.0)] = None
+    rate_mbit_s: Annotated[float | None, options.number("Rate, each way.", 1e-6)] = None
+    queue_bytes: Annotated[float | None, options.number("Size of the send queue.", 1.0)] = None
+    loss: Share = None
+    duplicate: Share = None
+    reorder: Share = None
+
+
+@with_fields
 def change(
     control: Annotated[
         Path | None, Option(help="Socket of the link. Default: that of ADAHI_LINK_CONTROL.")
     ] = None,
     profile: Annotated[str | None, Option(help="Use this profile; further options override it.")] = None,
-    rtt_mean_ms: Annotated[float | None, options.number("Mean round-trip time.", 0.0)] = None,
-    rtt_jitter_ms: Annotated[float | None, options.number("Its standard deviation.", 0.0)] = None,
-    rate_mbit_s: Annotated[float | None, options.number("Rate, each way.", 1e-6)] = None,
-    queue_bytes: Annotated[float | None, options.number("Size of the send queue.", 1.0)] = None,
-    loss: Share = None,
-    duplicate: Share = None,
-    reorder: Share = None,
+    *,
+    changes: Changes,
     cut: Annotated[float | None, options.number("Outage of this many seconds; 0 ends it.", 0)] = None,
 ) -> None:
     """Change a running link; without options, show its state and traffic."""
@@ -63,9 +74,7 @@ def change(
 
     if control is None and CONTROL not in os.environ:
         raise ValueError(f"control: none given, and no {CONTROL} in the environment")
-    given = {"rtt_mean_ms": rtt_mean_ms, "rtt_jitter_ms": rtt_jitter_ms, "rate_mbit_s": rate_mbit_s}
-    given |= {"queue_bytes": queue_bytes, "loss": loss, "duplicate": duplicate, "reorder": reorder}
-    fields = {name: value for name, value in given.items() if value is not None}
+    fields = {name: value for name, value in asdict(changes).items() if value is not None}
     if profile is not None:
         fields = {**_profile(profile).values(), **fields}
     command: dict[str, object] = {"change": fields}

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from adahi_lab.cli.calibration import calibration_for
+from adahi_lab.cli.calibration import Setup
 from adahi_lab.cli.comparison import comparison_figures
+from adahi_lab.cli.fields import with_fields
 from adahi_lab.cli.run_report import report_bags
-from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
+from adahi_lab.cli.task_options import TaskName, Workers, file_name
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, own_name, say, write_json
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from adahi_ros.protocol.records import StepRecord
 
 
+@with_fields
 def demo(
     task: TaskName,
     workers: Workers,
@@ -71,12 +73,8 @@ def demo(
     report: Annotated[
         bool, Option("--report", help="Record a bag of each method, and write an interactive report.")
     ] = False,
-    rate: options.Rate = None,
-    draft_temperature: options.DraftTemperature = None,
-    calibration: options.CalibrationFile = None,
-    checkpoints: options.Checkpoints = None,
-    backend: options.Backend = "onnxruntime",
-    seed: options.Seed = 0,
+    *,
+    setup: Setup,
     json_file: options.JsonFile = None,
 ) -> None:
     """Run a simulated robot, its policy and the verifier as three processes over DDS.
@@ -86,7 +84,7 @@ def demo(
     """
     from adahi_lab.evaluation.episodes import evaluation_episodes
     from adahi_lab.evaluation.evaluate import Comparison, Run, expert_error, held_out
-    from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles
+    from adahi_lab.evaluation.loaded_policies import Bench
     from adahi_lab.evaluation.repeated_run import repeated_true_skip_ratio
     from adahi_lab.evaluation.run_metrics import run_figures
     from adahi_lab.methods.dds_method import goes_ahead, node_parameters
@@ -101,14 +99,14 @@ def demo(
 
     if lockstep and real_time:
         raise ValueError("lockstep: True, must be left out where --real-time is given")
-    folder, name_of_files = folder_of(task, checkpoints), file_name(task)
+    files, seed, name_of_files = setup.files(task), setup.seed, file_name(task)
+    folder = files.folder
     chosen = methods or default_methods(task, folder)
     names = parse_methods(for_task(chosen, name_of_files, folder), on_air=True)
     numbers = evaluation_episodes(episodes)
     picture = options.picture_or_default(picture, f"demo-{name_of_files}")
-    files = PolicyFiles(folder, backend)
     policies = files.load()
-    found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
+    found = setup.calibrated(task, files, workers, names)
     spec = make(task).spec
     rate_hz, bench = spec.control_rate_hz, Bench(task, policies, found)
     compared = Comparison(task, files, found, seed)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,16 +12,18 @@ import typer
 from typer import Argument, Option
 
 from adahi_lab.cli import learning, task_options
+from adahi_lab.cli.fields import with_fields
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import command_line, progress, say, write_json
 from adahi_ros.core.assets import asset, shipped
 
-FOR_CORRECTIONS = (
-    *("checkpoints", "contract", "namespace", "incomplete"),
-    *("steps", "rehearsal", "pull", "worse", "no_guard", "most", "person_weight"),
-)
+FOR_CORRECTIONS = [
+    *(each.name for kind in (learning.CorrectedRuns, learning.Learning) for each in fields(kind)),
+    "person_weight",
+]
 
 
+@with_fields
 def train(
     context: typer.Context,
     task: Annotated[str, Argument(help=f"{task_options.TASKS_THERE_ARE}; with --data, the dataset's task.")],
@@ -46,22 +49,9 @@ def train(
             "actions of a person who took over.",
         ),
     ] = None,
-    checkpoints: Annotated[
-        Path | None, Option(help="With --from-corrections: folder to start from. Default: the shipped one.")
-    ] = None,
-    contract: Annotated[
-        str | None, Option(help="Contract of these bags: a shipped one's name, or a file. Default: TASK's.")
-    ] = None,
-    namespace: options.Namespace = "",
-    incomplete: options.Incomplete = False,
-    steps: learning.Steps = 300,
-    rehearsal: learning.Rehearsal = 0.5,
-    pull: learning.Pull = 0.0,
-    worse: learning.Worse = 0.02,
-    no_guard: learning.NoGuard = False,
-    most: Annotated[
-        int, Option(min=1, max=10_000_000, help="Largest number of corrections; more are subsampled.")
-    ] = 20_000,
+    *,
+    runs: learning.CorrectedRuns,
+    how: learning.Learning,
     person_weight: learning.PersonWeight = 4,
 ) -> None:
     """Train tokenizer, draft and target. A stopped run continues.
@@ -79,16 +69,15 @@ def train(
         options.left_out("--from-corrections is given", only=only, seed_offset=seed_offset or None)
         name = (
             task
-            if dataset is not None or contract is not None
+            if dataset is not None or runs.contract is not None
             else task_options.file_name(task_options.known_task(task))
         )
         out = out if out is not None else Path("checkpoints") / name
         options.replaceable("--out", out / "draft.json", overwrite)
-        config = learning.learning_config(steps, rehearsal, pull, worse, no_guard, person_weight)
         old = partial(learning.old_lessons, name, recipe, demonstrations, dataset, workers)
         bags = [path.expanduser() for path in corrections]
-        how = contract, namespace, incomplete, config, most, seed or 0
-        write_json(json_file, learning.learn_from_bags(bags, name, old, checkpoints, out, *how))
+        learns = how.config(person_weight), how.most, seed or 0
+        write_json(json_file, learning.learn_from_bags(bags, name, old, out, runs, *learns))
         return
     for option in FOR_CORRECTIONS:
         source = context.get_parameter_source(option)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from adahi_lab.bench.call_figures import STARVED_MOST, call_figures, fleet_figures
-from adahi_lab.bench.fleet_bench import OPENPI, Serving, measure_fleet
+from adahi_lab.bench.fleet_bench import OPENPI, measure_fleet
+from adahi_lab.bench.fleet_load import FleetLoad
 from adahi_lab.nodes.fleet_robot import FleetClock
 from adahi_lab.peers import environments
 
@@ -75,7 +76,7 @@ def test_a_server_as_openpi_has_it_serves_the_same_fleet(monkeypatch: pytest.Mon
     if not INSTALLED.is_dir():
         pytest.skip("not installed; 'python -m adahi_lab.peers.environments openpi_websocket' does")
     monkeypatch.setattr(environments, "environment", lambda name: INSTALLED)
-    found = measure_fleet(Serving("ball/plans/target"), [OPENPI], 3, 10.0, 2.0)[OPENPI]
+    found = measure_fleet(FleetLoad(3, 10.0, 2.0, OPENPI, "ball/plans/target"))[OPENPI]
     assert found["robots"] == 3
     assert found["requests"] > 0
     assert found["bytes_per_request"] > 0

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from adahi_lab.cli.learning import learn, learning_config
-from adahi_lab.cli.training import train
+from adahi_lab.cli.learning import Learning, learn
 from adahi_lab.training.learn import LearningConfig
 from adahi_lab.training.learn_rounds import Rounds
 from adahi_lab.training.reservoir import MOST
@@ -18,7 +15,6 @@ from adahi_ros.core.assets import asset
 from adahi_ros.policies.backends import load_policy
 from test.cli.conftest import Fails, Measured, Run
 
-SETS = "steps", "rehearsal", "pull", "worse", "no_guard"
 SMALL = ("--steps", 3, "--workers", 1)
 
 
@@ -118,11 +114,7 @@ def test_what_is_of_corrections_alone_is_refused_without(
 
 def test_what_is_learned_by_default_is_reported_once() -> None:
     """The options have the numbers of what they set, which help does not load."""
-
-    def values(verb: Callable[..., None], *names: str) -> list[Any]:
-        return [signature(verb).parameters[name].default for name in names]
-
-    for verb in (train, learn):
-        assert learning_config(*values(verb, *SETS)) == LearningConfig()
-        assert values(verb, "most") == [MOST]
-    assert Rounds(*values(learn, "rounds", "episodes", "ask", "explore", "rate", "evaluated")) == Rounds()
+    assert Learning().config() == LearningConfig()
+    assert Learning().most == MOST
+    names = "rounds", "episodes", "ask", "explore", "rate", "evaluated"
+    assert Rounds(*(signature(learn).parameters[name].default for name in names)) == Rounds()
