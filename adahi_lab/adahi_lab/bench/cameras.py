@@ -26,6 +26,7 @@ from adahi_lab.nodes.called_verifier import CalledTransport, CalledVerifier
 from adahi_lab.parallel import Job, run_jobs
 from adahi_lab.tasks import make
 from adahi_lab.tasks.camera import CameraTask
+from adahi_lab.tasks.episodes import episodes
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Offer, Signature
 from adahi_ros.protocol.description import Wants
@@ -201,23 +202,20 @@ def camera_task(task: str) -> CameraTask:
     return world
 
 
-def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]) -> Played:
+def play(comparison: Comparison, method: str, view: str, numbers: Sequence[int]) -> Played:
     """Run episodes with one method and one view for the target."""
     world, bench, way = camera_task(comparison.task), comparison.bench(), gated(method)
     controller = Controller(bench.policies.draft, way.config(bench.calibration))
     verifier = TargetVerifier(bench.policies.target, way.acceptance)
     target = verifier.policy.signature
     robots = []
-    for episode in episodes:
+    for episode in numbers:
         images = VISION_SETTINGS[view].images(world.encoder)
         called = CalledVerifier(verifier, way.acceptance, comparison.seed, images)
         shown = VISION_SETTINGS[view].view(target.observation_dim - world.encoder.features)
         robots.append(_Robot(episode, shown, _calls(called, bench.policies.draft.signature, world)))
-    world.reset(comparison.seed, episodes)
-    controller.reset(comparison.seed, list(episodes))
     rows = []
-    while not world.done.all():
-        active = ~world.done
+    for active in episodes(world, comparison.seed, numbers, controller):
         observed = {OBSERVATION: world.observation, GOAL: world.goal}
         step = controller.begin(observed)
         for index, (robot, image) in enumerate(zip(robots, world.images, strict=True)):

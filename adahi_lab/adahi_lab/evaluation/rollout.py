@@ -5,50 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from adahi_lab.evaluation.in_flight import InFlight
 from adahi_lab.evaluation.step_link import Across, LinkCourse
+from adahi_lab.tasks.episodes import World, episodes, for_target
 from adahi_ros.acceptance.interface import DataRule
 from adahi_ros.core.proposal import rows_of
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION
+from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_stream
 
 ROBOT_ID = "robot"  # names the verifier's draws: those of a robot's node with this name
-
-
-class World(Protocol):
-    """The interface of a task, or of a recording instead of one, for rollouts."""
-
-    def reset(self, seed: int, episodes: Sequence[int]) -> None:
-        """Start the episodes with these numbers."""
-
-    @property
-    def observation(self) -> np.ndarray:
-        """(E, O) float32."""
-
-    @property
-    def goal(self) -> np.ndarray:
-        """(E, G)."""
-
-    @property
-    def done(self) -> np.ndarray:
-        """(E,) bool."""
-
-    def step(self, action: np.ndarray) -> None:
-        """Advance every episode by one control period with actions (E, A)."""
-
-
-def for_target(world: World) -> dict[str, np.ndarray]:
-    """Return the target's extra inputs from a world, by name: (E, size)."""
-    if not hasattr(type(world), IMAGE_FEATURES):
-        return {}
-    features: np.ndarray = world.image_features  # type: ignore[attr-defined]
-    return {IMAGE_FEATURES: features}
 
 
 def pushed_at(world: World) -> int | None:
@@ -155,7 +126,7 @@ def rollout(
     controller: Controller,
     verifier: TargetVerifier,
     seed: int,
-    episodes: Sequence[int],
+    numbers: Sequence[int],
     on_step: Callable[[], None] = lambda: None,
     late: int = 0,
     across: Across | None = None,
@@ -169,7 +140,7 @@ def rollout(
         controller: is reset.
         verifier: verifies what the gate transmits.
         seed: of the world's, the controller's and the verifier's draws.
-        episodes: their numbers.
+        numbers: of the episodes.
         on_step: called after each step.
         late: control steps until a reply arrives. Meanwhile the robot executes its plan, which the request
             contains; after the plan's end it repeats its last action. It sends no further request. Before
@@ -177,9 +148,8 @@ def rollout(
         across: a link to the target with later or lost replies, see `InFlight`; a robot with nothing to
             execute is held. None without a link.
     """
-    numbers = list(episodes)
-    world.reset(seed, numbers)
-    controller.reset(seed, numbers)
+    numbers = list(numbers)
+    steps = episodes(world, seed, numbers, controller)
     draws = VerificationDraws(seed, ROBOT_ID, numbers, verifier.policy.draws)
     action = np.zeros((len(numbers), controller.policy.signature.action_dim), dtype=np.float32)
     course = None if across is None else LinkCourse(across.link, seed, numbers)
@@ -190,8 +160,7 @@ def rollout(
     run = object()  # the same episode again is another one to a target with a memory
     identities = tuple((run, number) for number in numbers)
     rows: list[tuple[np.ndarray, ...]] = []
-    while not world.done.all():
-        active = ~world.done
+    for active in steps:
         observed = {OBSERVATION: world.observation, GOAL: world.goal}
         in_flight.arrive(len(rows))
         notified = len(rows) == notice

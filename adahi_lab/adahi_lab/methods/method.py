@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, Bench, Policies
-from adahi_lab.evaluation.rollout import Log, World, rollout
+from adahi_lab.evaluation.rollout import Log, rollout
 from adahi_lab.methods.actors import (
     DISTILLED,
     DRAFT,
@@ -21,6 +21,7 @@ from adahi_lab.methods.actors import (
     policy_of,
 )
 from adahi_lab.methods.oracles import ORACLES
+from adahi_lab.tasks.episodes import World
 from adahi_ros.acceptance.registry import BY_TARGET, made, rule_for
 from adahi_ros.core.plan import LATEST
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from adahi_lab.calibration.target_plans import fresh_plans
-from adahi_lab.evaluation.rollout import World, for_target
 from adahi_lab.history import History
+from adahi_lab.tasks.episodes import World, for_target
 from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, Observations

@@ -6,6 +6,7 @@ python -m adahi_lab.peers.observations [TASK] [--calls N] [--seed S] --out FILE.
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ import typer
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.peers.driving import BACKEND, Observations
 from adahi_lab.tasks import make
+from adahi_lab.tasks.episodes import episodes
 from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import CodeDistribution
 from adahi_ros.core.signature import GOAL, OBSERVATION
@@ -41,9 +43,7 @@ def write_observations(task: str, calls: int, out: Path, seed: int = 0) -> None:
     controller = Controller(draft, ControllerConfig(ThresholdedGate("never")))
     steps: list[Step] = []
     for episode in evaluation_episodes(calls):  # each lasts at least a step
-        world.reset(seed, [episode])
-        controller.reset(seed, [episode])
-        while not world.done.all() and len(steps) < calls:
+        for _ in islice(episodes(world, seed, [episode], controller), calls - len(steps)):
             step = controller.begin({OBSERVATION: world.observation, GOAL: world.goal})
             world.step(controller.finish(step, None))
             steps.append(step)

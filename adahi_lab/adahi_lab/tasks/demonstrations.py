@@ -12,6 +12,7 @@ import numpy as np
 
 from adahi_lab.parallel import cores, run_jobs
 from adahi_lab.tasks import goal_is_for_target, make, make_expert
+from adahi_lab.tasks.episodes import episodes
 from adahi_lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 from adahi_lab.tasks.rests import Rests
 from adahi_lab.tasks.task_interface import Expert, Task, TaskSpec
@@ -162,13 +163,10 @@ def _record(
     task, expert = _world(name)
     spec = task.spec
     demonstrator = Demonstrator(expert, spec, action_noise, rests=rests)
-    task.reset(seed, numbers)
-    demonstrator.reset(seed, numbers)
     nothing = np.zeros((len(numbers), 0), dtype=np.float32)
     pixels = getattr(task, "pixels_for_target", False)
     rows: list[tuple[np.ndarray, ...]] = []
-    while not task.done.all():
-        active = ~task.done
+    for active in episodes(task, seed, numbers, demonstrator):
         wanted, executed = demonstrator.act(task)
         seen = task.image_features if spec.images_for_target else nothing  # type: ignore[attr-defined]
         labels = getattr(task, "labels", nothing).astype(np.float32)

@@ -11,6 +11,7 @@ import numpy as np
 from adahi_lab.tasks import make, make_expert
 from adahi_lab.tasks.camera import Film, View, make_view
 from adahi_lab.tasks.demonstrations import Demonstrator, in_batches
+from adahi_lab.tasks.episodes import episodes
 from adahi_lab.tasks.task_interface import Expert, Task
 
 EVERY = 2  # steps; frames in between show nothing new
@@ -56,13 +57,8 @@ def _record(
 ) -> tuple[np.ndarray, np.ndarray]:
     task, expert, view = _world(name)
     film, demonstrator = Film(task, view), Demonstrator(expert, task.spec, action_noise, "frames")
-    for each in (task, demonstrator, film):
-        each.reset(seed, numbers)
     images, labels = [], []
-    for step in range(task.spec.max_steps):
-        active = ~task.done
-        if not active.any():
-            break
+    for step, active in enumerate(episodes(task, seed, numbers, demonstrator, film)):
         if step % EVERY == 0:
             images.append(film.images[active])
             labels.append(view.labels(task)[active])

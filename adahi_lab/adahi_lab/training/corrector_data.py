@@ -20,8 +20,8 @@ import numpy as np
 
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.calibration.target_plans import Planned, fresh_plans
-from adahi_lab.evaluation.rollout import World, for_target
 from adahi_lab.history import History
+from adahi_lab.tasks.episodes import World, episodes, seen_by_target
 from adahi_lab.training.reservoir import Rows
 from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
@@ -78,10 +78,9 @@ def _examples(
     own = EpisodeStreams(seed, "ages", numbers, 1)
     moments = deque[Moment](maxlen=planned.horizon)
     parts: list[Examples] = []
-    step = 0
-    while not world.done.all():
+    for step, active in enumerate(episodes(world, seed, numbers)):
         rows = np.minimum(spans[:, 0] + step, spans[:, 1] - 1)
-        plans, goes_on = planned.plans[rows], np.flatnonzero(~world.done)
+        plans, goes_on = planned.plans[rows], np.flatnonzero(active)
         counted = goes_on[planned.weighted(rows[goes_on], weight)]
         moments.append(Moment(world.observation, world.action, plans))
         oldest, at = len(moments) - 1, own.next()[:, 0]
@@ -92,7 +91,6 @@ def _examples(
             wanted = ((action - view.ahead[:, 0]) / scales.action_scale).astype(np.float32)
             parts.append(Examples(features(view, scales), wanted).rows(counted))
         world.step(world.action)
-        step += 1
     return parts
 
 
@@ -195,7 +193,7 @@ class Teacher:
         self,
         world: World,
         seed: int,
-        episodes: Sequence[int],
+        numbers: Sequence[int],
         rate: float,
         correct: Correct | None,
         noise: float,
@@ -206,14 +204,13 @@ class Teacher:
         Args:
             world: is reset.
             seed: of all draws.
-            episodes: their numbers.
+            numbers: of the episodes.
             rate: of steps that request a new plan, in addition to those without one.
             correct: corrects the plans; None executes them unchanged.
             noise: in action scales, added to 3 of 10 actions.
             on_step: called with the number of steps done.
         """
-        numbers, target = list(episodes), self._target
-        world.reset(seed, numbers)
+        target = self._target
         horizon, action_dim = target.signature.horizon, target.signature.action_dim
         scale = self._scales.action_scale
         count = target.draws
@@ -222,13 +219,11 @@ class Teacher:
         history, plan = History(target.signature, len(numbers)), Plan(len(numbers), action_dim)
         memory = ObservationBuffer(2 * horizon)
         parts: list[Examples] = []
-        step = 0
-        while not world.done.all():
-            active, observed = ~world.done, {OBSERVATION: world.observation, GOAL: world.goal}
-            observations = history.push({**observed, **for_target(world)})
+        for step, active in enumerate(episodes(world, seed, numbers)):
+            observations = history.push(seen_by_target(world))
             drawn, mine = draws.next(), own.next()
             drawn = drawn.reshape(len(numbers), self._samples + 1, count)
-            memory.keep(step, observed)
+            memory.keep(step, {OBSERVATION: world.observation, GOAL: world.goal})
             plan.forget_before(step)
             asks = (mine[:, 0] < rate) | (plan.left(step) == 0)
             if asks.any():
@@ -246,6 +241,5 @@ class Teacher:
             action = planned if correct is None else correct(view).actions
             shaken = (mine[:, 1] < NOISY_SHARE)[:, None] * (mine[:, 2:] - 0.5) * np.sqrt(12.0)
             world.step(action + noise * scale * shaken)
-            step += 1
-            on_step(step)
+            on_step(step + 1)
         return Examples.joined(parts)

@@ -14,13 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from adahi_lab.calibration.target_plans import fresh_plans
-from adahi_lab.evaluation.rollout import for_target
 from adahi_lab.history import History
+from adahi_lab.tasks.episodes import episodes, seen_by_target
 from adahi_lab.tasks.rests import Rests
 from adahi_lab.tasks.task_interface import Task
 from adahi_lab.training.reservoir import Rows
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.policies.intent.intent import extra_of
 from adahi_ros.policies.intent.intent_features import RepliesView
 from adahi_ros.policies.interface import Policy
@@ -86,7 +85,7 @@ def lesson(
     world: Task,
     target: Policy,
     seed: int,
-    episodes: Sequence[int],
+    numbers: Sequence[int],
     act: Act | None,
     replies: int,
     noise: float,
@@ -98,28 +97,25 @@ def lesson(
         world: is reset.
         target: makes a fresh plan at every step.
         seed: of all draws.
-        episodes: their numbers.
+        numbers: of the episodes.
         act: acts on the replies to drawn requests; None executes the target's first actions.
         replies: M, number of the newest replies that it gets.
         noise: in action scales, added to 3 of 10 actions.
         rests: share of the steps in which the robot is held, see `Rests`.
     """
-    numbers = list(episodes)
-    world.reset(seed, numbers)
     action_dim, scale = target.signature.action_dim, target.action_scale
     draws = EpisodeStreams(seed, "teacher", numbers, target.draws)
     own = EpisodeStreams(seed, "lesson", numbers, 3 + 1 + action_dim)
     held = Rests(rests, world.spec.command_field)
-    held.reset(seed, numbers, action_dim)
+    held.reset(seed, list(numbers), action_dim)
     history, robots = History(target.signature, len(numbers)), np.arange(len(numbers))
     seen: list[_Step] = []
     period = second = np.zeros(0, dtype=np.int64)
-    while not world.done.all():
+    for active in episodes(world, seed, numbers):
         mine = own.next()
         if not seen:
             period, second = drawn_requests(mine[:, :3])
-        active, observed = ~world.done, {OBSERVATION: world.observation, GOAL: world.goal}
-        observations = history.push({**observed, **for_target(world)})
+        observations = history.push(seen_by_target(world))
         plan = fresh_plans(target, observations, draws.next()[:, None], active)[:, 0]
         seen.append(_Step(active, world.observation.copy(), extra_of(observations), plan))
         action = plan[:, 0]

@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 
 from adahi_lab.evaluation.episodes import lesson_episodes
-from adahi_lab.evaluation.rollout import for_target
 from adahi_lab.history import History
 from adahi_lab.tasks import make, make_expert
 from adahi_lab.tasks.demonstrations import in_batches
+from adahi_lab.tasks.episodes import episodes, seen_by_target
 from adahi_lab.training.fitting import Run
 from adahi_lab.training.flow_training import train_flow
 from adahi_lab.training.recipes import TARGET, ModelRecipe, OwnStatesRecipe
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
@@ -100,15 +99,12 @@ def own_states(
 
 def _run(name: str, target: Path, seed: int, numbers: Sequence[int]) -> Trajectories:
     task, expert, policy = make(name), make_expert(name), load_policy(target, "onnxruntime")
-    task.reset(seed, numbers)
-    expert.reset(seed, numbers)
     draws = EpisodeStreams(seed, "own_states", numbers, policy.draws)
     history = History(policy.signature, len(numbers))
     rows: list[tuple[np.ndarray, ...]] = []
-    while not task.done.all():
-        observed = {OBSERVATION: task.observation, GOAL: task.goal, **for_target(task)}
-        rows.append((~task.done, task.observation, expert.act(task).astype(np.float32)))
-        task.step(policy.propose(history.push(observed), draws.next()).actions[:, 0])
+    for active in episodes(task, seed, numbers, expert):
+        rows.append((active, task.observation, expert.act(task).astype(np.float32)))
+        task.step(policy.propose(history.push(seen_by_target(task)), draws.next()).actions[:, 0])
     active, seen, wanted = (np.stack(column, axis=1) for column in zip(*rows, strict=True))
     goals, ends = task.goal.astype(np.float32), np.cumsum(active.sum(axis=1))
     return Trajectories(task.spec.name, seen[active], wanted[active], goals, ends)

@@ -16,11 +16,11 @@ import numpy as np
 
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
-from adahi_lab.evaluation.rollout import World, for_target
 from adahi_lab.history import History
 from adahi_lab.papers.wisv.hidden_states import packed_states
 from adahi_lab.parallel import Job, run_jobs
 from adahi_lab.tasks import make
+from adahi_lab.tasks.episodes import World, for_target
 from adahi_lab.training.reservoir import Rows
 from adahi_ros.core.proposal import TokenDistribution, sample
 from adahi_ros.core.randomness import EpisodeStreams

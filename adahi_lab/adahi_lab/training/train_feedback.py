@@ -18,11 +18,11 @@ from torch import nn
 
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.evaluation.loaded_policies import Policies, PolicyFiles
-from adahi_lab.evaluation.rollout import World, for_target
 from adahi_lab.figures import Figures
 from adahi_lab.history import History
 from adahi_lab.papers.e2cl.self_correction import SelfCorrection, inputs_of
 from adahi_lab.tasks import make
+from adahi_lab.tasks.episodes import World, for_target
 from adahi_lab.training.fitting import FitConfig, Run, fit
 from adahi_lab.training.reservoir import Rows
 from adahi_ros.acceptance.speculative import Speculative

@@ -11,8 +11,8 @@ from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.calibration.replayed_targets import why_no_encoder
 from adahi_lab.calibration.target_plans import Planned, RecordedTarget, numbered, with_person
 from adahi_lab.calibration.target_replies import ask_by_expected_error
-from adahi_lab.evaluation.rollout import for_target
 from adahi_lab.history import History
+from adahi_lab.tasks.episodes import for_target
 from adahi_lab.training.corrector_data import AGES, recorded_examples
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature, Signature
 from adahi_ros.core.trajectories import Trajectories

@@ -9,8 +9,9 @@ from test.toys import code_policy
 
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.evaluation.loaded_policies import Policies
-from adahi_lab.evaluation.rollout import Log, World, rollout
+from adahi_lab.evaluation.rollout import Log, rollout
 from adahi_lab.tasks import make
+from adahi_lab.tasks.episodes import World
 from adahi_ros.core.proposal import softmax
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate

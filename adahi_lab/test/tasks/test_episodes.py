@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from adahi_lab.tasks import make, make_expert
 from adahi_lab.tasks.ball import BallBalancing, BallParameters
+from adahi_lab.tasks.episodes import episodes
 from adahi_lab.tasks.gymnasium_description import load_description
 from adahi_lab.tasks.gymnasium_task import GymnasiumTask
 from adahi_lab.tasks.kitchen import SUBTASKS, Kitchen
@@ -134,3 +135,25 @@ def test_doing_nothing_and_acting_at_random_fail(name: str) -> None:
         for _ in range(task.spec.max_steps):
             task.step(scale * task.spec.action_high * noise.uniform(-1.0, 1.0, (100, task.spec.action_dim)))
         assert task.success.mean() <= 0.05
+
+
+class _Lookers:
+    """Notes what it is started with."""
+
+    started: tuple[int, list[int]] | None = None
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        self.started = seed, list(episodes)
+
+
+def test_the_loop_starts_all_at_once_and_goes_on_until_the_last_episode_is_done() -> None:
+    task, beside = make("ball"), _Lookers()
+    steps = episodes(task, 3, range(4, 7), beside)
+    assert beside.started == (3, [4, 5, 6])  # before the first step
+    taken = []
+    for active in steps:
+        assert (active == ~task.done).all()
+        taken.append(active)
+        task.step(task.spec.action_high * np.ones((3, 1)))  # the ball rolls off
+    assert task.done.all()
+    assert task.steps.tolist() == np.sum(taken, axis=0).tolist()  # type: ignore[attr-defined]
