@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from adahi_lab.reporting.style import COLOURS, figure, save, titled
+from adahi_lab.reporting.style import COLOURS, panels
 from adahi_ros.gates.parameter_file import Calibration
 
 
 def _draw(axes: Axes, calibration: Calibration) -> None:
     figures = calibration.figures
     deviation = np.array(figures["bins"]["deviation"])
-    titled(axes, calibration.task, "action deviation", "rejection probability (primary code)")
     axes.plot(
         deviation, figures["bins"]["rejection"], "o", color="0.25", markersize=4, label="equal-count bins"
     )
@@ -40,7 +39,7 @@ def _draw(axes: Axes, calibration: Calibration) -> None:
 
 def draw_calibrations(calibrations: Sequence[Calibration], path: Path) -> None:
     """Draw the bins, the fits and the threshold of calibrations, side by side."""
-    drawn = figure(4.2 * len(calibrations), 3.2)
-    for column, calibration in enumerate(calibrations):
-        _draw(drawn.add_subplot(1, len(calibrations), column + 1), calibration)
-    save(drawn, path)
+    titles, y = [each.task for each in calibrations], "rejection probability (primary code)"
+    with panels(path, titles, "action deviation", y, (4.2, 3.2)) as plots:
+        for axes, calibration in zip(plots, calibrations, strict=True):
+            _draw(axes, calibration)

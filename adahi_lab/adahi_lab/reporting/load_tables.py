@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rich import box
 from rich.table import Table
 
 from adahi_lab.figures import Figures
-from adahi_lab.reporting.tables import number
+from adahi_lab.reporting.tables import narrow_table, number
 
 
 def fleet_table(engines: Mapping[str, Figures], title: str) -> Table:
@@ -19,11 +18,9 @@ def fleet_table(engines: Mapping[str, Figures], title: str) -> Table:
         engines: of `wireless.fleet_bench.measure_fleet`.
         title: of the table.
     """
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("engine")
     headings = ["robots", "in time", "p50 ms", "p95 ms", "p99 ms", "starved", "requests", "replies"]
-    for heading in (*headings, "replies/s", "plan age", "KiB up", "KiB down", "MiB"):
-        table.add_column(heading, justify="right")
+    headings += ["replies/s", "plan age", "KiB up", "KiB down", "MiB"]
+    table = narrow_table(title, ["engine"], headings)
     for name, found in engines.items():
         trips, age, memory = found["rtt_ms"] or {}, found["plan_age"] or {}, found["memory"]
         table.add_row(
@@ -49,17 +46,10 @@ def soak_table(values: Figures) -> Table:
     Args:
         values: of `wireless.soak.SoakResult`.
     """
-    table = Table(
-        title=f"soak of {values['minutes']:g} minutes at {values['rate_hz']:g} Hz: "
-        f"{'passed' if values['passed'] else 'failed'}",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        show_header=False,
-        pad_edge=False,
-    )
-    table.add_column("")
-    table.add_column("", justify="right")
+    outcome = "passed" if values["passed"] else "failed"
+    title = f"soak of {values['minutes']:g} minutes at {values['rate_hz']:g} Hz: {outcome}"
+    table = narrow_table(title, [""], [""])
+    table.show_header = False
     for name in ("observations", "steps", "verified", "skipped"):
         table.add_row(name, f"{values[name]:,}")
     for reason, count in values["fallbacks"].items():

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -89,6 +90,18 @@ def titled(axes: Axes, title: str, x: str, y: str) -> Axes:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     return axes
+
+
+@contextmanager
+def panels(
+    path: Path, titles: Iterable[str], x: str, y: str, size: tuple[float, float], stacked: bool = False
+) -> Iterator[list[Axes]]:
+    """Yield a plot for each title, of a size in inches, side by side or stacked; write them at the end."""
+    names = list(titles)
+    rows, columns = (len(names), 1) if stacked else (1, len(names))
+    drawn = figure(size[0] * columns, size[1] * rows)
+    yield [titled(drawn.add_subplot(rows, columns, at), name, x, y) for at, name in enumerate(names, 1)]
+    save(drawn, path)
 
 
 def label_of(name: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from adahi_lab.evaluation.traces import Trace
-from adahi_lab.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, figure, save, titled
+from adahi_lab.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, panels
 from adahi_ros.protocol.records import StepRecord
 
 GATE_OF_THE_TRACE = "deviation"  # other gates' thresholds do not concern the deviation
@@ -52,8 +52,6 @@ def draw_trace(axes: Axes, trace: Trace) -> None:
 
 def draw_traces(traces: Mapping[str, Trace], path: Path) -> None:
     """Draw an episode of each task, one below the other."""
-    drawn = figure(8.0, 2.4 * len(traces))
-    for row, (task, trace) in enumerate(traces.items()):
-        axes = drawn.add_subplot(len(traces), 1, row + 1)
-        draw_trace(titled(axes, task, "time (s)", "action deviation"), trace)
-    save(drawn, path)
+    with panels(path, traces, "time (s)", "action deviation", (8.0, 2.4), stacked=True) as plots:
+        for axes, trace in zip(plots, traces.values(), strict=True):
+            draw_trace(axes, trace)

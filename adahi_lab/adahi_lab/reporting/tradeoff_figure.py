@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from rich.table import Table
 
 from adahi_lab.evaluation.evaluate import Comparison
@@ -56,23 +57,23 @@ def draw_latency(
 
 def draw_sweeps(sweeps: Mapping[str, Sequence[Point]], path: Path) -> None:
     """Draw success against transmission rate for every gate, a panel per task."""
-    drawn = style.figure(4.6 * len(sweeps), 4.2)
-    for column, (task, points) in enumerate(sweeps.items()):
-        axes = style.titled(
-            drawn.add_subplot(1, len(sweeps), column + 1), task, "transmission rate", "success rate"
-        )
-        for name in dict.fromkeys(curve_of(point.method) for point in points):
-            alike = [point for point in points if curve_of(point.method) == name]
-            chosen = [point.figures for point in alike]
-            if len(chosen) == 1:
-                style.mark_success(axes, alike[0].method, chosen[0]["transmission_rate"], chosen[0])
-                continue
-            rates = [figures["transmission_rate"] for figures in chosen]
+    with style.panels(path, sweeps, "transmission rate", "success rate", (4.6, 4.2)) as plots:
+        for axes, points in zip(plots, sweeps.values(), strict=True):
+            _draw_sweep(axes, points)
+
+
+def _draw_sweep(axes: Axes, points: Sequence[Point]) -> None:
+    for name in dict.fromkeys(curve_of(point.method) for point in points):
+        alike = [point for point in points if curve_of(point.method) == name]
+        chosen = [point.figures for point in alike]
+        rates = [figures["transmission_rate"] for figures in chosen]
+        if len(chosen) == 1:
+            style.mark_success(axes, alike[0].method, rates[0], chosen[0])
+        else:
             style.draw_success(axes, rates, chosen, **style.curve_looks(name, _label(name)))
-        axes.set_xlim(-0.03, 1.03)
-        axes.set_ylim(-0.03, 1.05)
-        axes.legend(fontsize=7.5)
-    style.save(drawn, path)
+    axes.set_xlim(-0.03, 1.03)
+    axes.set_ylim(-0.03, 1.05)
+    axes.legend(fontsize=7.5)
 
 
 def area_table(sweeps: Mapping[str, Sequence[Point]]) -> Table:
