@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, fit_further
+from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, fit_further, seeded
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector_checkpoint import (
     CorrectorCheckpoint,
@@ -73,10 +73,8 @@ def train_corrector(
     """
     read, wanted_of = torch.from_numpy(features), torch.from_numpy(wanted)
     moments = Moments.of(features)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.seed)
-        mean, std = torch.from_numpy(moments.mean), torch.from_numpy(moments.scale)
-        network = CorrectorNetwork(wanted.shape[1], hidden, mean, std)
+    units = torch.from_numpy(moments.mean), torch.from_numpy(moments.scale)
+    network = seeded(run.seed, lambda: CorrectorNetwork(wanted.shape[1], hidden, *units))
     if from_mean:
         network.begin_with(wanted_of.mean(dim=0))
 

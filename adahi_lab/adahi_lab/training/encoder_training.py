@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from adahi_lab.training.fitting import Run, fit
+from adahi_lab.training.fitting import Run, fit, seeded
 from adahi_lab.training.recipes import EncoderRecipe
 from adahi_ros.policies.networks.step_dataset import Moments
 from adahi_ros.vision.encoder_export import Network, make_network
@@ -75,10 +75,8 @@ def train_encoder(images: np.ndarray, labels: np.ndarray, recipe: EncoderRecipe,
     """
     config = {"architecture": recipe.architecture, "image_size": list(images.shape[1:3]), **recipe.size}
     moments = Moments.of(labels)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.seed)
-        network = make_network(config)
-        model = _Regression(network, labels.shape[1])
+    model = seeded(run.seed, lambda: _Regression(make_network(config), labels.shape[1]))
+    network = model.network
     if recipe.weights is not None:
         load_weights(network, recipe.weights)
     losses: list[float] = []

@@ -184,6 +184,29 @@ def sizes_of(data: Trajectories, window_length: int) -> dict[str, int]:
     }
 
 
+def seeded(seed: int, make: Callable[[], M]) -> M:
+    """Return a module with weights drawn from a seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()
+
+
+def in_rounds(
+    count: int, run: Run, on_round: Callable[[int], None] = lambda rounds: None
+) -> Iterator[tuple[Run, bool]]:
+    """Yield the run of each round's fit, and whether it is the last: only that one is shown and saved.
+
+    Args:
+        count: of rounds.
+        run: of the last fit.
+        on_round: called with the number of rounds so far.
+    """
+    for number in range(1, count + 1):
+        last = number == count
+        yield run if last else Run(run.seed), last
+        on_round(number)
+
+
 def digest_of(*tensors: Tensor) -> str:
     """Return the SHA-256 of tensors, to distinguish recipes' data."""
     digest = hashlib.sha256()

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor
 
-from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
+from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, seeded, sizes_of
 from adahi_ros.core.schema import within
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
@@ -57,9 +57,7 @@ def train_flow(
     moments = InputMoments.of(Moments.of(data.inputs), Moments.of(data.goals))
     action = Moments.of(data.actions)
     arrays = (action.mean, action.scale, data.actions.min(axis=0), data.actions.max(axis=0))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.seed)
-        network = FlowNetwork(config, moments, *map(torch.from_numpy, arrays))
+    network = seeded(run.seed, lambda: FlowNetwork(config, moments, *map(torch.from_numpy, arrays)))
     observations = torch.from_numpy(data.inputs)
     goals = torch.from_numpy(step_goals(data))
     rows = torch.from_numpy(window_indices(data, window_length))

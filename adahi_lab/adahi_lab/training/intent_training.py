@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from adahi_lab.calibration.target_plans import Planned
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.tasks import make
-from adahi_lab.training.fitting import Run, digest_of, fit
+from adahi_lab.training.fitting import Run, digest_of, fit, in_rounds, seeded
 from adahi_lab.training.intent_data import IntentExamples, drawn_requests, lesson, newest_requests
 from adahi_lab.training.recipes import IntentRecipe
 from adahi_lab.training.train_corrector import root_mean_square, split
@@ -116,17 +116,14 @@ def train_networks(
     uniforms = np.random.default_rng(recipe.seed + 1).random((SAMPLE, 3))
     read = Moments.of(reply_features(data.view(drawn, uniforms), sizes))
     acted = Moments.of(acting_features(*data.observed(drawn), np.zeros((SAMPLE, sizes.size))))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(fitting.seed)
-        networks = IntentNetworks(
-            EncoderNetwork(sizes, torch.from_numpy(read.mean), torch.from_numpy(read.scale)),
-            CorrectorNetwork(
-                examples.plan.shape[2],
-                recipe.hidden,
-                torch.from_numpy(acted.mean),
-                torch.from_numpy(acted.scale),
-            ),
-        )
+    action_dim = examples.plan.shape[2]
+    reads, acts = ((torch.from_numpy(each.mean), torch.from_numpy(each.scale)) for each in (read, acted))
+    networks = seeded(
+        fitting.seed,
+        lambda: IntentNetworks(
+            EncoderNetwork(sizes, *reads), CorrectorNetwork(action_dim, recipe.hidden, *acts)
+        ),
+    )
     wanted = torch.from_numpy(((examples.plan[:, 0] - actions.mean) / actions.scale).astype(np.float32))
 
     def loss_of(batch: Tensor) -> Tensor:
@@ -208,19 +205,17 @@ def train_intent(
     lessons: list[IntentExamples] = []
     intent: Intent | None = None
     losses: list[float] = []
-    for number in range(recipe.rounds):
-        numbers = lesson_episodes(recipe.episodes, number * recipe.episodes)
+    for fitting, last in in_rounds(recipe.rounds, run, on_round):
+        before = len(lessons) * recipe.episodes
+        numbers = lesson_episodes(recipe.episodes, before)
         act = None if intent is None else _acting(intent, recipe.reads_extra)
         noise = recipe.noise if intent is None else 0.0
         how = recipe.replies, noise, recipe.rests
         lessons.append(lesson(make(task), target, recipe.seed, numbers, act, *how))
-        on_episodes((number + 1) * recipe.episodes)
-        last = number == recipe.rounds - 1
-        fitting = run if last else replace(run, state=None, on_step=lambda step, loss: None)
+        on_episodes(before + recipe.episodes)
         notes = note if last else lambda losses, count: {}
         examples = IntentExamples.joined(lessons)
         intent, losses = _trained(examples, recipe, folder, fitting, notes, name)
-        on_round(number + 1)
     return losses
 
 

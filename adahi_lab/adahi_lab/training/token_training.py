@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
+from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, seeded, sizes_of
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.policies.networks.transformer import InputMoments
@@ -73,9 +73,7 @@ def train_tokens(
     )
     seen = data.observations if config.patch else data.inputs
     moments = InputMoments.of(Moments.of(seen), Moments.of(data.goals))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.seed)
-        module = _Labelling(TokenNetwork(config, moments), data.labels.shape[1])
+    module = seeded(run.seed, lambda: _Labelling(TokenNetwork(config, moments), data.labels.shape[1]))
     observations, goals = torch.from_numpy(seen), torch.from_numpy(step_goals(data))
     pixels = torch.from_numpy(data.image_features) if config.patch else None
     rows = torch.from_numpy(window_indices(data, window_length))

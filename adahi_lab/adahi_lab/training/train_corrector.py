@@ -20,7 +20,7 @@ from adahi_lab.training.corrector_training import (
     scales_of,
     train_corrector,
 )
-from adahi_lab.training.fitting import Run
+from adahi_lab.training.fitting import Run, in_rounds
 from adahi_lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.trajectories import Trajectories
@@ -70,7 +70,7 @@ def train_in_simulation(
     lessons: list[Examples] = []
     corrector: Corrector | None = None
     losses: list[float] = []
-    for round_number in range(recipe.rounds):
+    for fitting, last in in_rounds(recipe.rounds, run, on_round):
         for rate in recipe.asking_rates:
             before = len(lessons) * recipe.episodes
             lesson = teacher.lesson(
@@ -84,14 +84,11 @@ def train_in_simulation(
             lessons.append(lesson)
             on_episodes(before + recipe.episodes)
         examples = Examples.joined(lessons)
-        last = round_number == recipe.rounds - 1
-        fitting = run if last else replace(run, state=None, on_step=lambda step, loss: None)
         network, losses = train_corrector(
             examples.features, examples.wanted, config.hidden, recipe.fit, fitting, recipe.beta
         )
         training = note(losses, weights_count(network)) if last else {}
         corrector = Corrector(save_with_export(folder, name, network, config, scales, acted, training))
-        on_round(round_number + 1)
     return losses
 
 

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
+from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, seeded, sizes_of
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.policies.networks.transformer import InputMoments
@@ -77,9 +77,8 @@ def train_tokenizer(
     """Train the action tokenizer; return it, frozen, and its losses."""
     moments = Moments.of(data.actions)
     chunks = torch.from_numpy(action_chunks(data, config.chunk_length))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.seed)
-        tokenizer = ActionTokenizer(config, torch.from_numpy(moments.mean), torch.from_numpy(moments.scale))
+    units = torch.from_numpy(moments.mean), torch.from_numpy(moments.scale)
+    tokenizer = seeded(run.seed, lambda: ActionTokenizer(config, *units))
     losses = fit(
         tokenizer,
         lambda batch: tokenizer.loss(chunks[batch]),
@@ -222,9 +221,7 @@ def train_policy(
         **size,
     )
     moments = InputMoments.of(Moments.of(data.inputs), Moments.of(data.goals))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.seed)
-        model = VQBeT(config, moments, tokenizer.action_scale)
+    model = seeded(run.seed, lambda: VQBeT(config, moments, tokenizer.action_scale))
     lessons = Demonstrated.of(data, tokenizer, window_length)
     recipe = {
         "policy": asdict(config),
