@@ -28,7 +28,8 @@ from adahi_lab.methods.methods import METHODS
 from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.training.recipes import Recipe
 from adahi_lab.training.staging import STATES
-from adahi_lab.training.train import Stages, Write, train_recipe
+from adahi_lab.training.train import train_recipe
+from adahi_lab.training.trainer import Stages, Write
 from adahi_lab.tuning.search_space import Choices, Range, Space, Value, Varied
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.core.written_files import save_json

@@ -14,7 +14,7 @@ from rich.progress import Progress
 from test.toys import code_policy
 
 from adahi_lab.tasks.demonstrations import Demonstrations, collect_parallel
-from adahi_lab.training import train
+from adahi_lab.training import train, trainer
 from adahi_lab.training.fitting import Run
 from adahi_lab.training.recipes import (
     CorrectorRecipe,
@@ -115,7 +115,7 @@ def test_nothing_is_recorded_for_intents_alone(
     def record(*_: object) -> None:
         raise KilledError
 
-    monkeypatch.setattr(train, "collect_parallel", record)
+    monkeypatch.setattr(trainer, "collect_parallel", record)
     out = Path(shutil.copytree(trained[0], tmp_path / "out"))
     recipe = replace(RECIPE, intent=IntentRecipe(1, {"size": 2, "hidden": 4}, FIT), corrector=PUPIL)
     summary = follow(out, recipe, only=["intent"])
@@ -161,14 +161,14 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_weights(
     monkeypatch.setattr(
         vqbet_export, "export", lambda checkpoint, path: None
     )  # takes a second, says nothing here
-    monkeypatch.setattr(train, "Run", run_that_counts(killed))
+    monkeypatch.setattr(trainer, "Run", run_that_counts(killed))
     out = tmp_path / "out"
     with pytest.raises(KilledError):
         follow(out)
     assert not out.exists()
     (kept,) = (tmp_path / "out.training").glob("demonstrations-*")
     assert kept.name == "demonstrations-ball-4-0-0.1-0.0.training.safetensors"
-    monkeypatch.setattr(train, "Run", run_that_counts(None))
+    monkeypatch.setattr(trainer, "Run", run_that_counts(None))
     follow(out)
     # Step 3 of what was killed was not saved, so it alone is done twice.
     assert {name: done.count(name) for name in done} == {"tokenizer": 6, "draft": 6, "target": 6, killed: 7}
@@ -181,7 +181,7 @@ def test_a_stopped_recording_goes_on_with_the_next_piece(
 ) -> None:
     recipe = DemonstrationRecipe(episodes=25, seed=0, action_noise=0.1)
     whole = collect_parallel("ball", 25, 0, 0.1, 1).trajectories
-    monkeypatch.setattr(train, "PIECE_EPISODES", 10)
+    monkeypatch.setattr(trainer, "PIECE_EPISODES", 10)
     asked: list[int] = []
 
     def stopping_at(number: int) -> Callable[..., Demonstrations]:
@@ -193,12 +193,12 @@ def test_a_stopped_recording_goes_on_with_the_next_piece(
 
         return record
 
-    shop = train._Workshop(tmp_path, "", Progress(disable=True), None)
-    monkeypatch.setattr(train, "collect_parallel", stopping_at(20))
+    begun = trainer.Trainer(tmp_path, "", Progress(disable=True), None)
+    monkeypatch.setattr(trainer, "collect_parallel", stopping_at(20))
     with pytest.raises(KilledError):
-        shop.demonstrations("ball", recipe, 1)
-    monkeypatch.setattr(train, "collect_parallel", stopping_at(-1))
-    data = shop.demonstrations("ball", recipe, 1)
+        begun.demonstrations("ball", recipe, 1)
+    monkeypatch.setattr(trainer, "collect_parallel", stopping_at(-1))
+    data = begun.demonstrations("ball", recipe, 1)
     assert asked == [0, 10, 20]
     np.testing.assert_array_equal(data.observations, whole.observations)
     np.testing.assert_array_equal(data.ends, whole.ends)
@@ -246,7 +246,7 @@ def test_a_run_that_was_stopped_between_the_two_moves_is_mended(
 
 
 def test_where_no_folder_can_be_nothing_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train, "collect_parallel", None)
+    monkeypatch.setattr(trainer, "collect_parallel", None)
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=re.escape(f"out: {tmp_path / 'file'}, must be a folder")):
         follow(tmp_path / "file")
