@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from adahi_lab.calibration.recorded_world import RecordedWorld
-from adahi_lab.evaluation.loaded_policies import Bench, Policies, check_fits
-from adahi_lab.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio
+from adahi_lab.evaluation.loaded_policies import Bench, Policies, check_fits, uncalibrated
+from adahi_lab.evaluation.metrics import squared_error
 from adahi_lab.evaluation.rollout import Log
 from adahi_lab.evaluation.run_metrics import spread
 from adahi_lab.evaluation.step_latency import Costs, measure_costs, measure_plan_costs, simulated_latency
@@ -69,7 +69,7 @@ def calibration_of(
     if needed and found is not None:
         check_fits(found, robot_type, policies)
         return found
-    return Calibration(robot_type, policies.draft.digest, policies.target.digest, 0.5, "std", 1.0, 1.0, {})
+    return uncalibrated(robot_type, policies)
 
 
 def check_sizes(signature: Signature, recorded: Trajectories) -> None:
@@ -147,9 +147,7 @@ def replay(
             "mse": squared_error(recorded, log.action, log.active, scale),
             "steps": int(log.active.sum()),
             "calls": int(log.transmitted[log.active].sum()),
-            "transmission_rate": transmission_rate(log.transmitted, log.active),
-            "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
-            "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
+            **log.rates(),
             "refused": int(log.refused[log.active].sum()),
             "deviation": spread(log.deviation[log.active]),
             "modelled_latency_ms": spread(latency[log.active]),

@@ -231,14 +231,13 @@ def learn(
     """Learn between simulated episodes from what the target corrected."""
     import torch
 
-    from adahi_lab.evaluation.loaded_policies import PolicyFiles, check_fits
+    from adahi_lab.evaluation.loaded_policies import PolicyFiles, calibration_in
     from adahi_lab.methods.methods import METHODS, parse_methods
     from adahi_lab.reporting.curve_figure import draw_learning, learning_table
     from adahi_lab.training.learn_corrector import CorrectorLearner
     from adahi_lab.training.learn_draft import DraftLearner
     from adahi_lab.training.learn_rounds import Learner, Rounds, learn_in_rounds
     from adahi_lab.training.recipes import load_pupils
-    from adahi_ros.gates.parameter_file import load_calibration
 
     name = task_options.file_name(task)
     how = Rounds(rounds, episodes, ask, explore, rate, evaluated, most=learning.most, seed=seed)
@@ -248,8 +247,7 @@ def learn(
     file = options.calibration_file(calibration, name)
     if file is None:
         raise ValueError(f"--calibration: none, must be given for {name}, of which none is shipped")
-    found = load_calibration(file)
-    check_fits(found, name, PolicyFiles(begin, "onnxruntime").load())
+    found = calibration_in(file, name, PolicyFiles(begin, "onnxruntime").load())
     torch.set_num_threads(1)
     config = learning.config()
     learner: Learner[Any, Any]

@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Option
 
 from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import command_line, console, say, write_json
-
-if TYPE_CHECKING:
-    from adahi_lab.evaluation.loaded_policies import PolicyFiles
-    from adahi_ros.gates.parameter_file import Calibration
 
 INSTALL = "pip install -r requirements/tune.txt"
 
@@ -41,7 +37,7 @@ def tune(
     json_file: options.JsonFile = None,
 ) -> None:
     """Search recipes, methods and thresholds; workers may stop, and others may join."""
-    from adahi_lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_lab.evaluation.loaded_policies import PolicyFiles, calibration_in
     from adahi_lab.reporting.tuning_table import tuning_table
     from adahi_lab.tuning.search_space import load_space
 
@@ -59,7 +55,8 @@ def tune(
     out.mkdir(parents=True, exist_ok=True)
     given = storage if storage is not None else str(out / "study.db")
     url = given if "://" in given else f"sqlite:///{Path(given).expanduser().resolve()}"
-    found = _calibration(name, PolicyFiles(base, "onnxruntime"), calibration)
+    policies = PolicyFiles(base, "onnxruntime").load()
+    found = calibration_in(options.calibration_file(calibration, name), name, policies)
     shown = without_password(given) if given == url else given
     command = command_line().replace(given, shown)  # checkpoints keep the command, and others receive them
     ground = Ground(task, wanted, base.resolve(), found, seed, out.resolve(), command)
@@ -78,14 +75,3 @@ def tune(
         f"trial {best.number} was best; on other episodes: adahi evaluate {task} --methods {method} "
         f"--checkpoints {out / 'best/checkpoints'} --calibration {out / 'best' / name}.yaml"
     )
-
-
-def _calibration(name: str, files: PolicyFiles, given: Path | None) -> Calibration:
-    """Return the calibration that supplies everything that is not searched."""
-    from adahi_lab.evaluation.loaded_policies import check_fits, uncalibrated
-    from adahi_ros.gates.parameter_file import load_calibration
-
-    policies, file = files.load(), options.calibration_file(given, name)
-    found = load_calibration(file) if file else uncalibrated(name, policies)
-    check_fits(found, name, policies)
-    return found

@@ -14,13 +14,11 @@ import numpy as np
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.evaluation.disturbances import DisturbedWorld, WorldAround
 from adahi_lab.evaluation.episodes import HELD_OUT_SEED_OFFSET
-from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles, check_fits, uncalibrated
+from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles, calibration_in, uncalibrated
 from adahi_lab.evaluation.metrics import (
     information_age,
     mcnemar,
     squared_error,
-    transmission_rate,
-    true_skip_ratio,
     wilson_interval,
 )
 from adahi_lab.evaluation.rollout import Logged
@@ -35,7 +33,7 @@ from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.parameter_file import Calibration, load_calibration
+from adahi_ros.gates.parameter_file import Calibration
 
 BATCH = 100  # episodes side by side; fixed, because a network's rounding may depend on the batch size
 HELD_OUT_EPISODES = 50
@@ -90,10 +88,9 @@ class Comparison:
         """
         name = make(task).spec.name
         files = PolicyFiles(asset(f"checkpoints/{name}"), backend)
-        policies, file = files.load(), f"config/{name}.yaml"
-        calibration = load_calibration(asset(file)) if shipped(file) else uncalibrated(name, policies)
-        check_fits(calibration, name, policies)
-        return cls(task, files, calibration, seed)
+        file = f"config/{name}.yaml"
+        found = calibration_in(asset(file) if shipped(file) else None, name, files.load())
+        return cls(task, files, found, seed)
 
     @classmethod
     def of_folder(cls, task: str, folder: Path, seed: int, backend: str = "onnxruntime") -> Comparison:
@@ -236,9 +233,7 @@ def outcome_figures(outcome: Outcome) -> Figures:
         "success_at_end": float(outcome.fulfilled.all(axis=1).mean()),
         "subtasks": outcome.completed.shape[1],
         "subtasks_completed": float(outcome.completed.sum(axis=1).mean()),
-        "transmission_rate": transmission_rate(log.transmitted, log.active),
-        "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
-        "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
+        **log.rates(),
         "steps_per_episode": float(log.active.sum() / episodes),
         "calls_per_episode": calls / episodes,
         "calls_per_success": calls / successes if successes else None,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from adahi_lab.evaluation.step_link import Across
 from adahi_ros.acceptance.interface import codes_differ, difference
 from adahi_ros.core.signature import IMAGE_FEATURES, Signature
-from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.gates.parameter_file import Calibration, load_calibration
 from adahi_ros.policies.backends import is_policy, load_policy
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
@@ -226,6 +226,17 @@ def uncalibrated(task: str, policies: Policies) -> Calibration:
         transmission_rate=1.0,
         thresholds={},
     )
+
+
+def calibration_in(file: Path | None, task: str, policies: Policies) -> Calibration:
+    """Return the calibration in a file, or one without thresholds where there is no file.
+
+    Raises:
+        ValueError: it was made for another task, by its spec's name, or for other policies.
+    """
+    found = uncalibrated(task, policies) if file is None else load_calibration(file)
+    check_fits(found, task, policies)
+    return found
 
 
 @dataclass(frozen=True)

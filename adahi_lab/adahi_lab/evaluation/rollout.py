@@ -10,7 +10,9 @@ from typing import TypeVar
 import numpy as np
 
 from adahi_lab.evaluation.in_flight import InFlight
+from adahi_lab.evaluation.metrics import transmission_rate, true_skip_ratio
 from adahi_lab.evaluation.step_link import Across, LinkCourse
+from adahi_lab.figures import Figures
 from adahi_lab.tasks.episodes import World, episodes, for_target
 from adahi_ros.acceptance.interface import DataRule
 from adahi_ros.core.proposal import rows_of
@@ -58,6 +60,14 @@ class Log:
     action: np.ndarray
     refused: np.ndarray
     age: np.ndarray
+
+    def rates(self) -> Figures:
+        """Return the rates of requests, of rightly skipped requests, and of the rejection of each code."""
+        return {
+            "transmission_rate": transmission_rate(self.transmitted, self.active),
+            "true_skip_ratio": true_skip_ratio(self.transmitted, self.accepted, self.active),
+            "rejection_rate": (1.0 - self.accepted[self.active].mean(axis=0)).tolist(),
+        }
 
     @classmethod
     def side_by_side(cls, logs: Sequence[Log]) -> Log:
