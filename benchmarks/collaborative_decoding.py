@@ -30,9 +30,9 @@ from adahi_lab.decoding.observed_chunks import Seen, by_robot, load_token_policy
 from adahi_lab.decoding.serving import COSINE, DraftedText, Served, Service, Way
 from adahi_lab.decoding.serving_clock import MadeUpDrafts, serve
 from adahi_lab.decoding.texts import PolicyDrafts, own_chunk
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.cli.terminal import job_bar
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 SEED, LENGTH, CHUNKS = 11, 32, 6
 ROBOTS = (2, 8, 32, 128)

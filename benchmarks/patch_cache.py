@@ -26,6 +26,11 @@ from rich.console import Console
 from adahi_lab.decoding.observed_chunks import success_of_chunks
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
+from adahi_lab.papers.tokens.token_checkpoint import save_codec
+from adahi_lab.papers.tokens.token_network import TokenNetwork
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
+from adahi_lab.papers.tokens.token_sizes import TokenConfig
+from adahi_lab.papers.tokens.token_torch import save_tokens
 from adahi_lab.papers.vln_cache.patch_cache import CachedTokens, load_cached
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_lab.tasks.demonstrations import collect_parallel
@@ -36,11 +41,6 @@ from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.networks.step_dataset import Moments
 from adahi_ros.policies.networks.transformer import InputMoments
-from adahi_ros.policies.tokens.token_checkpoint import save_codec
-from adahi_ros.policies.tokens.token_network import TokenNetwork
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
-from adahi_ros.policies.tokens.token_sizes import TokenConfig
-from adahi_ros.policies.tokens.token_torch import save_tokens
 
 SEED = 11
 NEVER = 1e9  # times the mean attention

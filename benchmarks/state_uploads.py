@@ -29,6 +29,8 @@ from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
 from adahi_lab.evaluation.rollout import rollout
 from adahi_lab.link.link_profile import LinkProfile, profile_named
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
 from adahi_lab.papers.wisv.hidden_states import (
     CHANNEL_BYTES,
     STEPS,
@@ -42,10 +44,9 @@ from adahi_lab.tasks import make
 from adahi_lab.training.state_lessons import StateLessons, lessons
 from adahi_lab.training.train_states import train_states
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.proposal import Proposal, TokenDistribution
+from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.protocol.window import reply_bytes, request_bytes
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier

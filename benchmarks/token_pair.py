@@ -45,12 +45,12 @@ from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
 from adahi_lab.methods.methods import for_task
 from adahi_lab.papers.dyq_vla.token_widths import packed_session
+from adahi_lab.papers.tokens.token_checkpoint import load_tokens
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.cli.terminal import job_bar
 from adahi_ros.core.assets import CHECKPOINTS, asset, named
 from adahi_ros.core.written_files import replacing
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.policies.tokens.token_checkpoint import load_tokens
 
 ROWS, CLOCK, DRAFTERS = "rows.json", "clock.json", "drafters"
 HEADS = ("time", "x target", "x spec.", "length", "passes", "rounds", "robot kB", "server kB")

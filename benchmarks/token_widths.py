@@ -32,13 +32,13 @@ from adahi_lab.papers.dyq_vla.token_widths import (
     packed_run,
     packed_session,
 )
+from adahi_lab.papers.tokens.token_checkpoint import load_tokens
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.networks.onnx_cache import FULL
-from adahi_ros.policies.tokens.token_checkpoint import load_tokens
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 SEED = 11
 ALWAYS, NEVER = -1.0, 2.0  # sensitivities that every motion and that none reaches

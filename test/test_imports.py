@@ -22,7 +22,6 @@ POLICIES = {
     "policies.corrector",
     "policies.flow",
     "policies.intent",
-    "policies.tokens",
     "policies.vqbet",
 }
 MAY_IMPORT = {
@@ -38,14 +37,11 @@ MAY_IMPORT = {
     "policies.corrector": {"policies", "policies.networks"},
     "policies.flow": {"policies", "policies.networks"},
     "policies.intent": {"policies", "policies.networks", "policies.corrector"},
-    "policies.tokens": {"policies", "policies.networks"},
     "policies.vqbet": {"policies", "policies.networks"},
     "policies.lerobot": {"policies.networks", "policies.vqbet"},
     "policies.remote": {"policies", "policies.networks"},
-    "proposers": {"acceptance", "policies", "policies.corrector", "policies.intent", "policies.tokens"},
-    "robot": {
-        *("acceptance", "contract", "gates", "policies", "policies.tokens", "proposers", "protocol", "vision")
-    },
+    "proposers": {"acceptance", "policies", "policies.corrector", "policies.intent"},
+    "robot": {"acceptance", "contract", "gates", "policies", "proposers", "protocol", "vision"},
     "safety": {"contract"},
     "server": {"acceptance", "policies", "protocol", "vision"},
     "server.ray": {

@@ -14,6 +14,7 @@ import yaml
 
 from adahi_lab.calibration.calibrate import node_parameters
 from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
+from adahi_lab.papers.tokens.token_checkpoint import load_tokens
 from adahi_lab.tasks import goal_is_for_target, make, names
 from adahi_lab.training.recipes import IntentRecipe, Recipe, load_recipe
 from adahi_ros.core.assets import asset
@@ -28,7 +29,6 @@ from adahi_ros.policies.intent.intent_checkpoint import (
     load_intent_checkpoint,
 )
 from adahi_ros.policies.networks.onnx_files import DIGEST
-from adahi_ros.policies.tokens.token_checkpoint import load_tokens
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
 POLICIES = ("draft", "target")

@@ -2,7 +2,8 @@
 """Speculative sampling of action codes.
 
 Leviathan et al., "Fast inference from transformers via speculative decoding" (2023), section 2.3;
-the ADAHI paper, section III-B1. Codebooks are independent, so each is tested by itself.
+the ADAHI paper, section III-B1. Codebooks are independent, so each is tested by itself; where codes depend on
+those before them, the target's distributions decide.
 
 The caller passes uniform draws, so every result can be repeated.
 """
@@ -12,8 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict
-from adahi_ros.acceptance.token_sequence import COMPLETIONS, TokenJudge
-from adahi_ros.core.proposal import Proposal, TokenDistribution, probabilities_at, residual, sample
+from adahi_ros.core.proposal import Proposal, probabilities_at, residual, sample
 
 
 def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -60,31 +60,17 @@ def speculative_sample(
 
 
 class Speculative(Acceptance):
-    """Accepts or resamples each code of a draft, or token after token: `TokenJudge`.
-
-    Args:
-        completion: of a chunk of tokens after a refusal, a key of `COMPLETIONS`.
-
-    Raises:
-        ValueError: there is no such completion.
-    """
+    """Accepts or resamples each code of a draft, or lets the target's distributions decide: `decided`."""
 
     exact = True
     needs_codes = True
-
-    def __init__(self, completion: str = "draft") -> None:
-        if completion not in COMPLETIONS:
-            raise ValueError(f"completion: {completion!r}, must be one of {', '.join(COMPLETIONS)}")
-        self._completion = completion
 
     def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`."""
         ours, theirs = draft.distribution, target.distribution
         assert ours is not None
         assert theirs is not None
-        if isinstance(theirs, TokenDistribution):
-            judged = TokenJudge(ours, theirs, draws).complete(self._completion)
-            accepted = judged.accepted[:, : ours.codes.shape[1]]
-            return Verdict(theirs.actions_of(judged.codes), accepted, codes=judged.codes)
-        codes, accepted = speculative_sample(ours.probabilities, theirs.probabilities, ours.codes, draws)
+        codes, accepted = theirs.decided(ours, draws) or speculative_sample(
+            ours.probabilities, theirs.probabilities, ours.codes, draws
+        )
         return Verdict(theirs.actions_of(codes), accepted, codes=codes)

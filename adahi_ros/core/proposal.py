@@ -26,24 +26,18 @@ class CodeDistribution:
     actions_of: Callable[[np.ndarray], np.ndarray]
     counts: np.ndarray | None = None
 
+    def decided(self, draft: CodeDistribution, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Accept or resample a draft's codes, so that they are distributed as these of a target.
 
-@dataclass(frozen=True)
-class TokenDistribution(CodeDistribution):
-    """The distributions of a chunk's tokens, each given the tokens before it.
+        Args:
+            draft: of M robots, n codes at most.
+            draws: (M, N, 2) uniform in [0, 1).
 
-    `probabilities[:, i]` is the distribution of token i after `codes[:, :i]`. Where n < N tokens were read,
-    there are n + 1 distributions: the last one is of the token after them.
-
-    Attributes:
-        hidden: (B, n, D) float32, the network's last hidden state, from which each distribution is made.
-        resumed: with other tokens (M, N) from index `first` - 1 on, of robots (M,) by index, returns
-            the distributions from token `first` on, `first` at least 1. Costs one pass of the network.
-        end: the token after which a chunk has only this one; None where every token has a meaning.
-    """
-
-    hidden: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.float32))
-    resumed: Callable[[np.ndarray, int, np.ndarray], TokenDistribution] | None = None
-    end: int | None = None
+        Returns:
+            Codes (M, N) int64, and whether each of the draft's was accepted (M, n) bool. None where codes are
+            independent: the rule tests each by itself.
+        """
+        return None
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class CodeSpace:
         fingerprint: 16 hexadecimal digits; equal exactly when the same codes mean the same actions.
         codebooks: N, codes per chunk of actions.
         codebook_size: K, entries per codebook.
-        sequential: each code depends on those before it, as tokens do; else codes are independent. Unknown,
+        sequential: each code depends on those before it; else codes are independent. Unknown,
             thus false, for a target behind the network.
     """
 

@@ -17,16 +17,11 @@ from adahi_ros.core.gone_names import gone
 from adahi_ros.core.registry import at_place
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.registry import BACKENDS, COMPUTE, KINDS, ON_EVERY_BACKEND, POLICIES, VQBET
+from adahi_ros.policies.registry import BACKENDS, CHECKPOINTS, COMPUTE, POLICIES, SESSIONS, UNNAMED
 
 if TYPE_CHECKING:
     from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint
 
-SESSIONS = {
-    "int8": "adahi_ros.policies.networks.onnx_cache:int8_session",
-    "onnxruntime": "adahi_ros.policies.networks.onnx_cache:onnx_session",
-}
-"""Backends on ONNX Runtime, and the function that opens an exported network there."""
 LEROBOT = "adahi_ros.policies.lerobot.lerobot_vqbet:LeRobotPolicy"
 
 
@@ -36,17 +31,18 @@ def _on_backend(path: Path, backend: str, compute: Mapping[str, Any]) -> Policy:
         _refuse_given(compute, f"the backend {backend}, which computes on the CPU; torch takes it")
     elif path.is_dir() and not is_policy(path):
         return cast(Policy, at_place(LEROBOT)(path, **compute))
-    kind = kind_of(path) or ""
-    if kind in ON_EVERY_BACKEND:
-        load, runtime = ON_EVERY_BACKEND[kind]
-        _refuse_given(compute, f"{path}, which runs on {runtime}")
-        return cast(Policy, at_place(load)(path))
-    load, make = KINDS.get(kind, VQBET)
-    checkpoint: NetworkCheckpoint[Any] = at_place(load)(path)
+    kind = kind_of(path) or UNNAMED
+    if kind not in CHECKPOINTS:
+        raise CheckpointError(f"{path}: {CHECKPOINTS.refusal('kind', kind)}")
+    load, make = CHECKPOINTS[kind]
+    if make is None:
+        _refuse_given(compute, f"{path}, which runs the same on every backend")
+        return cast(Policy, load(path))
+    checkpoint: NetworkCheckpoint[Any] = load(path)
     if backend in SESSIONS:
-        return cast(Policy, at_place(make)(checkpoint, checkpoint.on_onnx(at_place(SESSIONS[backend]))))
+        return make(checkpoint, checkpoint.on_onnx(SESSIONS[backend]))
     run = checkpoint.on_torch(**compute)
-    return cast(Policy, at_place(make)(checkpoint, run, str(run.device)))
+    return make(checkpoint, run, str(run.device))
 
 
 def _refuse_given(compute: Mapping[str, object], by: str) -> None:

@@ -60,12 +60,12 @@ class TooManyAtOnceError(TargetUnavailableError):
 
 @runtime_checkable
 class JudgingPolicy(Protocol):
-    """A policy of tokens, each of which depends on those before it."""
+    """A policy of codes, each of which depends on those before it."""
 
     def judge(
         self, observations: Observations, codes: np.ndarray, sampling: Sampling = AS_TRAINED
     ) -> Proposal:
-        """Return the distribution of every token of drafts (B, n), given those before; see `TokenPolicy`."""
+        """Return the distribution of every code of drafts (B, n), given those before it."""
 
 
 class Checks(Protocol):

@@ -4,14 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adahi_ros.core.registry import Registry
 from adahi_ros.policies.interface import Policy
 
+if TYPE_CHECKING:
+    from adahi_ros.policies.networks.onnx_cache import OpenSession
+
 COMPUTE = ("device", "dtype", "compile")
 """Where and how a policy computes; see `OnTorch`."""
 DTYPES = ("float32", "bfloat16", "float16")
-BACKENDS = ("int8", "onnxruntime", "torch")
+SESSIONS: Registry[OpenSession] = Registry(
+    "adahi_ros.backends", {"onnxruntime": "adahi_ros.policies.networks.onnx_cache:onnx_session"}
+)
+"""Backends on ONNX Runtime: the function that opens an exported network there."""
+BACKENDS = (*SESSIONS, "torch")
 """Backends that run our checkpoints."""
 
 POLICIES: Registry[Callable[..., Policy]] = Registry(
@@ -29,24 +38,28 @@ Arguments in `COMPUTE` are also set by the parameters of a verifier.
 """
 
 
-VQBET = (
-    "adahi_ros.policies.vqbet.vqbet_checkpoint:load_checkpoint",
-    "adahi_ros.policies.vqbet.vqbet_checkpoint:vqbet_policy",
+class CheckpointKind(NamedTuple):
+    """How a policy is made from `DIRECTORY/NAME.json` and the files beside it.
+
+    Attributes:
+        load: reads a `NetworkCheckpoint`.
+        policy: makes a policy of it, its runtime and its device; None where `load` returns a policy that runs
+            the same on every backend.
+    """
+
+    load: Callable[[Path], Any]
+    policy: Callable[..., Policy] | None = None
+
+
+CHECKPOINTS: Registry[CheckpointKind] = Registry(
+    "adahi_ros.checkpoints",
+    {
+        "corrector": "adahi_ros.policies.corrector.distilled:DISTILLED",
+        "flow": "adahi_ros.policies.flow.flow_policy:FLOW",
+        "retrieval": "adahi_ros.policies.retrieval:RETRIEVAL",
+        "vqbet": "adahi_ros.policies.vqbet.vqbet_checkpoint:VQBET",
+    },
 )
-"""The kind of a checkpoint without one; see `KINDS`."""
-KINDS = {
-    "flow": (
-        "adahi_ros.policies.flow.flow_checkpoint:load_flow",
-        "adahi_ros.policies.flow.flow_policy:FlowPolicy",
-    ),
-    "tokens": (
-        "adahi_ros.policies.tokens.token_checkpoint:load_tokens",
-        "adahi_ros.policies.tokens.token_policy:TokenPolicy",
-    ),
-}
-"""Kinds of checkpoints: the reader of a `NetworkCheckpoint`, and the policy of one with its runtime."""
-ON_EVERY_BACKEND = {
-    "corrector": ("adahi_ros.policies.corrector.distilled:load_distilled", "ONNX Runtime"),
-    "retrieval": ("adahi_ros.policies.retrieval:load_retrieval", "numpy"),
-}
-"""Kinds that run the same on every backend: the loader, and the library that runs it."""
+"""Kinds of checkpoints, by the `kind` in their JSON file."""
+UNNAMED = "vqbet"
+"""The kind of a checkpoint without one."""

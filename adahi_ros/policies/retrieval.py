@@ -26,6 +26,7 @@ from adahi_ros.core.tensor_files import Shapes, read_tensors
 from adahi_ros.policies.flat_signature import flat_signature
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import NetworkSizes, Size, SizeOrNone, read_network
+from adahi_ros.policies.registry import CheckpointKind
 
 KIND = "retrieval"
 NEAREST = 64  # candidates; one per episode is used
@@ -192,6 +193,9 @@ def load_retrieval(path: Path) -> Retrieval:
         raise CheckpointError(f"{weights}: last: must be the row that each row's episode ends with, an int64")
     digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
     return Retrieval(index, sizes.observation_dim, sizes.horizon, sizes.neighbours, digest)
+
+
+RETRIEVAL = CheckpointKind(load_retrieval)
 
 
 def _are_ends(last: np.ndarray) -> bool:

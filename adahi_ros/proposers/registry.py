@@ -19,7 +19,6 @@ PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
         "intent_of_plan": "adahi_ros.proposers.intent:IntentProposer",
         "draft_checks_plan": "adahi_ros.proposers.draft:DraftChecksPlanProposer",
         "retrieval": "adahi_ros.proposers.retrieval:RetrievalProposer",
-        "tool_path": "adahi_ros.proposers.tool_path:ToolPathProposer",
     },
     Proposer,
 )

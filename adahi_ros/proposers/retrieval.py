@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A proposer that retrieves the demonstrated action at the nearest observation.
 
-After the idea of HeiSD (arXiv 2603.17573); `adahi_ros.proposers.tool_path` follows its code. Here the gate
-`expected_error` skips requests where neighbours agree, and the rule is `prefix`.
+After the idea of HeiSD (arXiv 2603.17573). Here the gate `expected_error` skips requests where neighbours
+agree, and the rule is `prefix`.
 """
 
 from __future__ import annotations

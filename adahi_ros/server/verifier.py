@@ -274,7 +274,7 @@ class TargetVerifier:
         self._judges = self.acceptance.needs_codes and codes is not None and codes.sequential
         if self._judges and not isinstance(policy, JudgingPolicy):
             found = type(policy).__name__
-            raise ValueError(f"rule: {rule!r}, needs a target that judges tokens; {found} does not")
+            raise ValueError(f"rule: {rule!r}, needs a target that judges codes; {found} does not")
         self._intents = intents
 
     def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
@@ -329,7 +329,7 @@ class TargetVerifier:
         if self._agrees and request.committed is not None:
             sampling = replace(sampling, committed=request.committed)
         drawn = request.draft.distribution
-        if self._judges and drawn is not None:  # a token's distribution depends on the tokens before it
+        if self._judges and drawn is not None:  # a code's distribution depends on the codes before it
             assert isinstance(self.policy, JudgingPolicy)
             proposal = self.policy.judge(request.observations, drawn.codes, sampling)
         else:

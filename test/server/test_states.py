@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.papers.wisv.hidden_states import HiddenStates, packed_states
 from adahi_ros.acceptance.interface import LinkFacts
 from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.protocol.request import OK, Reply, Request, RequestError, SentParts, fingerprint_number
 from adahi_ros.protocol.window import SentWindows, WireWindow
 from adahi_ros.robot.target_view import Features

@@ -8,8 +8,8 @@ from itertools import takewhile
 
 import numpy as np
 
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.signature import Observations
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 
 class GreedyDraft:

@@ -13,12 +13,12 @@ from adahi_lab.evaluation.evaluate import batches
 from adahi_lab.evaluation.loaded_policies import Bench, Policies, uncalibrated
 from adahi_lab.evaluation.rollout import rollout
 from adahi_lab.methods.methods import METHODS
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.tasks import make
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 

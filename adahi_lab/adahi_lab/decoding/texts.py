@@ -10,9 +10,9 @@ import numpy as np
 
 from adahi_lab.decoding.collaboration import Opinion
 from adahi_lab.decoding.greedy_draft import GreedyDraft
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.proposal import softmax
 from adahi_ros.core.signature import Observations
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 
 class Text(Protocol):

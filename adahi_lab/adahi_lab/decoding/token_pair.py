@@ -22,8 +22,8 @@ from adahi_lab.decoding.texts import PolicyDrafts, PolicyText, Text, own_chunk
 from adahi_lab.decoding.watched_verifier import Greedy, InParallel, Notes, Sampled
 from adahi_lab.evaluation.evaluate import Comparison, batches
 from adahi_lab.methods.methods import METHODS
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.schema import Listed, Schema, load, one_of
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 DRAFT_S = 0.02  # duration of a drafted token, where a pass of the target takes 1
 TOKENS_PER_RUN = 4  # as in PipeInfer's scripts

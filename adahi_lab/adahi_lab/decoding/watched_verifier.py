@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from adahi_lab.evaluation.rollout import Log
+from adahi_lab.papers.tokens.parallel_decoding import decode_in_parallel
+from adahi_lab.papers.tokens.token_codes import TokenCodec
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.proposal import Proposal, TokenDistribution
+from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
-from adahi_ros.policies.tokens.parallel_decoding import decode_in_parallel
-from adahi_ros.policies.tokens.token_codes import TokenCodec
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest
 
 NEVER = -1  # no token

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from adahi_lab.faults import faults_of
+from adahi_lab.papers.tokens.token_checkpoint import CodecSizes
+from adahi_lab.papers.tokens.token_sizes import TokenConfig
 from adahi_lab.training.fitting import FitConfig
 from adahi_lab.training.flow_training import FlowFitConfig
 from adahi_lab.training.vqbet_training import CodeFitConfig
@@ -19,8 +21,6 @@ from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
 from adahi_ros.policies.intent.intent_checkpoint import EncoderConfig
-from adahi_ros.policies.tokens.token_checkpoint import CodecSizes
-from adahi_ros.policies.tokens.token_sizes import TokenConfig
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
 
 TARGET = "target"

@@ -17,15 +17,16 @@ import numpy as np
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.history import History
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
 from adahi_lab.papers.wisv.hidden_states import packed_states
 from adahi_lab.parallel import Job, run_jobs
 from adahi_lab.tasks import make
 from adahi_lab.tasks.episodes import World, for_target
 from adahi_lab.training.reservoir import Rows
-from adahi_ros.core.proposal import TokenDistribution, sample
+from adahi_ros.core.proposal import sample
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 FIRST_EPISODE = 800_000  # of the lessons; lower numbers are for other parts
 EVERY = 3  # steps from one lesson to the next

@@ -11,15 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from adahi_lab.papers.tokens.frequency_codes import FrequencyCodec, learned_merges
+from adahi_lab.papers.tokens.token_checkpoint import CODECS, CodecSizes
+from adahi_lab.papers.tokens.token_codes import TokenCodec
+from adahi_lab.papers.tokens.token_network import TokenNetwork
+from adahi_lab.papers.tokens.token_sizes import TokenConfig
 from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, seeded, sizes_of
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.policies.networks.transformer import InputMoments
-from adahi_ros.policies.tokens.frequency_codes import FrequencyCodec, learned_merges
-from adahi_ros.policies.tokens.token_checkpoint import CODECS, CodecSizes
-from adahi_ros.policies.tokens.token_codes import TokenCodec
-from adahi_ros.policies.tokens.token_network import TokenNetwork
-from adahi_ros.policies.tokens.token_sizes import TokenConfig
 
 PERCENTILES = (1.0, 99.0)  # of the demonstrated actions, between which bins are
 PAIRED = 8000  # chunks from which byte pairs are learned

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 import torch
 from rich.progress import Progress
 
+from adahi_lab.papers.tokens.token_checkpoint import load_codec, save_codec
+from adahi_lab.papers.tokens.token_torch import save_tokens
 from adahi_lab.tasks import make
 from adahi_lab.tasks.demonstrations import seen_by_robots
 from adahi_lab.training.fitting import FitConfig, Run
@@ -41,8 +43,6 @@ from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.intent.intent_checkpoint import SUFFIX
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.onnx_export import export
-from adahi_ros.policies.tokens.token_checkpoint import load_codec, save_codec
-from adahi_ros.policies.tokens.token_torch import save_tokens
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, load_tokenizer, save_tokenizer
 from adahi_ros.policies.vqbet.vqbet_export import save_with_export

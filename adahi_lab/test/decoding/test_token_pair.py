@@ -17,8 +17,8 @@ from adahi_lab.decoding.token_pair import DRAFT_S, GROUPS, Line, Played, kilobyt
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.methods.methods import METHODS, for_task
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.assets import asset
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 TASK, SEED, EPISODES = "metaworld", 11, evaluation_episodes(2)
 LINES = {(group.name, line.name): line for group in GROUPS for line in group.lines}

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.papers.tokens.token_checkpoint import save_codec
+from adahi_lab.papers.tokens.token_codes import BinCodec
+from adahi_lab.papers.tokens.token_network import TokenNetwork
+from adahi_lab.papers.tokens.token_sizes import TokenConfig
+from adahi_lab.papers.tokens.token_torch import save_tokens
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.networks.transformer import InputMoments
-from adahi_ros.policies.tokens.token_checkpoint import save_codec
-from adahi_ros.policies.tokens.token_codes import BinCodec
-from adahi_ros.policies.tokens.token_network import TokenNetwork
-from adahi_ros.policies.tokens.token_sizes import TokenConfig
-from adahi_ros.policies.tokens.token_torch import save_tokens
 
 SEEN, G, A, H, T, K = 5, 3, 2, 2, 3, 16
 CODEC = BinCodec(

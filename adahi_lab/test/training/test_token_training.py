@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_lab.papers.tokens.token_checkpoint import CodecSizes, save_codec
+from adahi_lab.papers.tokens.token_torch import save_tokens
 from adahi_lab.training.fitting import FitConfig, Run
 from adahi_lab.training.token_training import codec_of, train_tokens
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.tokens.token_checkpoint import CodecSizes, save_codec
-from adahi_ros.policies.tokens.token_torch import save_tokens
 
 SIZE = {"width": 16, "layers": 1, "heads": 2}
 SIZES = CodecSizes("bins", chunk_length=4, codebook_size=8)

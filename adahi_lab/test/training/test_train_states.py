@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.tasks import make
 from adahi_lab.training.state_lessons import StateLessons, completed, forked, lessons
 from adahi_lab.training.train_states import (
@@ -18,7 +19,6 @@ from adahi_lab.training.train_states import (
     train_states,
 )
 from adahi_ros.core.assets import asset
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 FILES = PolicyFiles(asset("checkpoints/metaworld/tokens"), "onnxruntime")
 W, D, K = 6, 4, 8

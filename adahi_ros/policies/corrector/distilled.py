@@ -20,6 +20,7 @@ from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoin
 from adahi_ros.policies.corrector.corrector_features import PlanView
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import RunNetwork
+from adahi_ros.policies.registry import CheckpointKind
 
 HISTORY = 2  # the newest observation, and the one before, for what has changed
 
@@ -64,3 +65,6 @@ def load_distilled(path: Path) -> DistilledPolicy:
         CheckpointError: it cannot be used.
     """
     return DistilledPolicy(load_corrector(path))
+
+
+DISTILLED = CheckpointKind(load_distilled)

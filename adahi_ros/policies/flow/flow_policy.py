@@ -7,9 +7,10 @@ import numpy as np
 
 from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import Observations, Ranges
-from adahi_ros.policies.flow.flow_checkpoint import FlowCheckpoint
+from adahi_ros.policies.flow.flow_checkpoint import FlowCheckpoint, load_flow
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import RunNetwork
+from adahi_ros.policies.registry import CheckpointKind
 
 RANGE_MARGIN = 3.0  # in units of the action scale, beyond the demonstrations
 
@@ -53,3 +54,6 @@ def normal(uniforms: np.ndarray) -> np.ndarray:
     radius, angle = np.split(np.asarray(uniforms, dtype=np.float64), 2, axis=1)
     radius, angle = np.sqrt(-2.0 * np.log1p(-radius)), 2.0 * np.pi * angle
     return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+
+
+FLOW = CheckpointKind(load_flow, FlowPolicy)

@@ -17,6 +17,7 @@ from adahi_ros.core.signature import CodeSpace, Signature
 from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.policies.flat_signature import flat_signature
 from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint, RunNetwork, read_network
+from adahi_ros.policies.registry import CheckpointKind
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
 
@@ -169,3 +170,6 @@ def load_checkpoint(path: Path) -> Checkpoint:
 def vqbet_policy(checkpoint: Checkpoint, run: RunNetwork, device: str = "cpu") -> CodePolicy:
     """Return the policy of a checkpoint, with a runtime of its network on a device."""
     return CodePolicy(checkpoint.signature, checkpoint.decoder, checkpoint.digest(), run, device)
+
+
+VQBET = CheckpointKind(load_checkpoint, vqbet_policy)

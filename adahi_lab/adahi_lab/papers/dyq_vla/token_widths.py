@@ -21,14 +21,14 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.papers.tokens.token_checkpoint import TokenCheckpoint, load_tokens
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.registry import at_place
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.backends import is_policy
 from adahi_ros.policies.networks.network_checkpoint import EXPORT, RunNetwork
 from adahi_ros.policies.networks.onnx_cache import FULL, Session, opened
-from adahi_ros.policies.tokens.token_checkpoint import TokenCheckpoint, load_tokens
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 WIDTHS = (2, 4, 8, 16)
 """Of activations, bits."""

@@ -12,7 +12,7 @@ import itertools
 
 import numpy as np
 
-from adahi_ros.acceptance.action_tokens import REACH, ActionJudge, ActionRule
+from adahi_lab.papers.tokens.action_tokens import REACH, ActionJudge, ActionRule
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
 

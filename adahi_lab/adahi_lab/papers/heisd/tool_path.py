@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_lab.papers.tokens.action_draft import ActionDrafter
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import argument
 from adahi_ros.core.signature import OBSERVATION
 from adahi_ros.policies.interface import AS_TRAINED
 from adahi_ros.policies.retrieval import Index
-from adahi_ros.proposers.action_draft import ActionDrafter
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 from adahi_ros.proposers.retrieval import DraftAndRetrieval
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_lab.papers.tokens.action_draft import ActionDrafter
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import argument
 from adahi_ros.policies.interface import Policy
-from adahi_ros.proposers.action_draft import ActionDrafter
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 PROCESS_VARIANCE, MEASUREMENT_VARIANCE, FIRST_VARIANCE = 1.0, 1e-3, 10.0  # in bins

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.acceptance.action_tokens import REACH, ActionJudge, ActionRule
+from adahi_lab.papers.tokens.action_tokens import REACH, ActionJudge, ActionRule
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
 

@@ -22,14 +22,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from adahi_lab.papers.tokens.token_checkpoint import TokenCheckpoint, load_tokens
+from adahi_lab.papers.tokens.token_network import CachedBlock, TokenNetwork
+from adahi_lab.papers.tokens.token_policy import Embedding
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
+from adahi_lab.papers.tokens.token_torch import load_network
 from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.core.proposal import Proposal, TokenDistribution
+from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
-from adahi_ros.policies.tokens.token_checkpoint import TokenCheckpoint, load_tokens
-from adahi_ros.policies.tokens.token_network import CachedBlock, TokenNetwork
-from adahi_ros.policies.tokens.token_policy import Embedding
-from adahi_ros.policies.tokens.token_torch import load_network
 
 CHUNKS_KEPT = 16  # with keys and values; a robot needs those of its newest chunk
 AT_ONCE_MOST = 16

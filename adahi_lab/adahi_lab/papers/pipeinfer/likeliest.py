@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution, check_tokens
 from adahi_ros.acceptance.interface import Acceptance, Verdict, difference
-from adahi_ros.core.proposal import Proposal, TokenDistribution
+from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Signature
 
 
@@ -21,8 +22,7 @@ class Likeliest(Acceptance):
 
     def check_target(self, target: Signature, fingerprint: str) -> None:
         """See `Acceptance`."""
-        if target.codes is None or not target.codes.sequential:
-            raise ValueError("rule: needs a target that emits tokens one after another")
+        check_tokens(target)
 
     def compatible(self, draft: Signature, target: Signature) -> str | None:
         """See `Acceptance`; a request with codes of another tokenizer is refused."""

@@ -19,11 +19,11 @@ import numpy as np
 
 from adahi_lab.decoding.greedy_draft import GreedyDraft
 from adahi_lab.papers.pipeinfer.token_runs import Run, TokenRuns
+from adahi_lab.papers.tokens.token_codes import BinCodec
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.proposal import UNITS
 from adahi_ros.core.registry import argument
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.tokens.token_codes import BinCodec
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.protocol.description import Described
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault
 from adahi_ros.protocol.window import WireWindow

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from adahi_lab.papers.tokens.token_codes import BinCodec
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.tokens.token_codes import BinCodec
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 
 class ActionDrafter:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution, TokenJudge, check_tokens
 from adahi_ros.acceptance.interface import Acceptance, Verdict, codes_differ
-from adahi_ros.acceptance.token_sequence import TokenJudge
-from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution
+from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.signature import Signature
 
 REACH = 1
@@ -71,8 +71,7 @@ class ActionRule(Acceptance):
 
     def check_target(self, target: Signature, fingerprint: str) -> None:
         """See `Acceptance`."""
-        if target.codes is None or not target.codes.sequential:
-            raise ValueError("rule: needs a target that emits tokens one after another")
+        check_tokens(target)
 
     def compatible(self, draft: Signature, target: Signature) -> str | None:
         """See `Acceptance`."""

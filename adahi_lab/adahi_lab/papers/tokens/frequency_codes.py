@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from adahi_ros.policies.tokens.token_codes import TokenCodec
+from adahi_lab.papers.tokens.token_codes import TokenCodec
 
 END = 0
 """The token after a chunk's last one, and all further ones."""

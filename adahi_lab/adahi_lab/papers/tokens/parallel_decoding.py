@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.core.proposal import TokenDistribution, sample
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
+from adahi_ros.core.proposal import sample
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import AS_TRAINED, JudgingPolicy, Sampling
 

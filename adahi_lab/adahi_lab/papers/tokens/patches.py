@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from adahi_ros.policies.tokens.token_sizes import COLOURS, TokenConfig
+from adahi_lab.papers.tokens.token_sizes import COLOURS, TokenConfig
 
 HALF = 127.5  # of the range of a pixel; networks read it from -1 to 1
 A = TypeVar("A", bound=Any)

@@ -15,6 +15,9 @@ from typing import Annotated
 import numpy as np
 from safetensors.numpy import save_file
 
+from adahi_lab.papers.tokens.frequency_codes import FrequencyCodec
+from adahi_lab.papers.tokens.token_codes import TOKENS_MOST, VOCABULARY_MOST, BinCodec, TokenCodec
+from adahi_lab.papers.tokens.token_sizes import TokenConfig
 from adahi_ros.core.checkpoint_files import FORMAT, CheckpointError, read_description
 from adahi_ros.core.schema import Schema, checked, within
 from adahi_ros.core.signature import CodeSpace, Signature
@@ -22,9 +25,6 @@ from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.core.written_files import replacing, save_json
 from adahi_ros.policies.flat_signature import flat_signature
 from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint, read_network
-from adahi_ros.policies.tokens.frequency_codes import FrequencyCodec
-from adahi_ros.policies.tokens.token_codes import TOKENS_MOST, VOCABULARY_MOST, BinCodec, TokenCodec
-from adahi_ros.policies.tokens.token_sizes import TokenConfig
 
 KIND = "tokens"
 CODECS: dict[str, Callable[[dict[str, np.ndarray], CodecSizes], TokenCodec]] = {
@@ -94,7 +94,7 @@ class TokenCheckpoint(NetworkCheckpoint[TokenConfig]):
     """A token policy on disk, and its tokenizer."""
 
     kind = KIND
-    network = "adahi_ros.policies.tokens.token_torch:load_network"
+    network = "adahi_lab.papers.tokens.token_torch:load_network"
     outputs = ("logits", "hidden", "present")
 
     codec: TokenCodec

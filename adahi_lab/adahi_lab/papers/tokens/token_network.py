@@ -22,9 +22,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from adahi_lab.papers.tokens.patches import HALF, patches_of
+from adahi_lab.papers.tokens.token_sizes import COLOURS, TokenConfig
 from adahi_ros.policies.networks.transformer import Block, InputMoments
-from adahi_ros.policies.tokens.patches import HALF, patches_of
-from adahi_ros.policies.tokens.token_sizes import COLOURS, TokenConfig
 
 FIRST = 0.2  # standard deviation of the first positions and tokens
 WAVES = 16  # by which the first weights of neighbouring tokens are alike

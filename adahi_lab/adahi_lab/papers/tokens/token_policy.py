@@ -8,13 +8,15 @@ from typing import Protocol
 
 import numpy as np
 
-from adahi_ros.core.proposal import Proposal, TokenDistribution, counted, probabilities_of, sample, softmax
+from adahi_lab.papers.tokens.patches import HALF, patches_of
+from adahi_lab.papers.tokens.token_checkpoint import TokenCheckpoint, load_tokens
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
+from adahi_ros.core.proposal import Proposal, counted, probabilities_of, sample, softmax
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import RunNetwork
-from adahi_ros.policies.tokens.patches import HALF, patches_of
-from adahi_ros.policies.tokens.token_checkpoint import TokenCheckpoint
+from adahi_ros.policies.registry import CheckpointKind
 
 SENT_SHARE = 0.98
 """Of a draft's distribution: the likeliest tokens with this share are kept, so that few bytes are sent."""
@@ -339,3 +341,6 @@ def _finite(logits: np.ndarray) -> np.ndarray:
 def _where(finite: np.ndarray, actions: np.ndarray) -> np.ndarray:
     """Return actions (B, T, A), NaN for robots with a state that was not finite."""
     return np.where(finite[:, None, None], actions, np.float32(np.nan))
+
+
+TOKENS = CheckpointKind(load_tokens, TokenPolicy)

@@ -7,16 +7,21 @@ accepted up to the first refusal, which is resampled; after a shorter draft the 
 The rest would be drafted again. Here the robot is a round trip away, so the target completes the chunk.
 Drafted tokens after a refusal are still samples of the distributions that were sent with them. So they are
 tested again, some at a time, using the target's distributions after the corrected token, and the result stays
-exact. Past the draft's end the target decodes by itself.
+exact. Past the draft's end the target decodes by itself. The rule `speculative` does so for a target of
+tokens; with `rest_by_target` the target decodes all that follows a refusal.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from adahi_ros.core.proposal import CodeDistribution, TokenDistribution, probabilities_at, residual, sample
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.acceptance.speculative import Speculative
+from adahi_ros.core.proposal import CodeDistribution, Proposal, probabilities_at, residual, sample
+from adahi_ros.core.signature import Signature
 
 COMPLETIONS = {
     "draft": "the rest of the draft is tested again, in about one pass per refusal",
@@ -24,6 +29,30 @@ COMPLETIONS = {
 }
 """How a chunk is completed after a refusal."""
 AHEAD = 4  # drafted tokens per further pass
+
+
+@dataclass(frozen=True)
+class TokenDistribution(CodeDistribution):
+    """The distributions of a chunk's tokens, each given the tokens before it.
+
+    `probabilities[:, i]` is the distribution of token i after `codes[:, :i]`. Where n < N tokens were read,
+    there are n + 1 distributions: the last one is of the token after them.
+
+    Attributes:
+        hidden: (B, n, D) float32, the network's last hidden state, from which each distribution is made.
+        resumed: with other tokens (M, N) from index `first` - 1 on, of robots (M,) by index, returns
+            the distributions from token `first` on, `first` at least 1. Costs one pass of the network.
+        end: the token after which a chunk has only this one; None where every token has a meaning.
+    """
+
+    hidden: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.float32))
+    resumed: Callable[[np.ndarray, int, np.ndarray], TokenDistribution] | None = None
+    end: int | None = None
+
+    def decided(self, draft: CodeDistribution, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """See `CodeDistribution`; token after token, by `TokenJudge`."""
+        judged = TokenJudge(draft, self, draws).complete()
+        return judged.codes, judged.accepted[:, : draft.codes.shape[1]]
 
 
 @dataclass(frozen=True)
@@ -161,3 +190,30 @@ class TokenJudge:
             if self.done:
                 return JudgedTokens(self.tokens, self.accepted, self.passes)
             self.read()
+
+
+class RestByTarget(Speculative):
+    """Speculative sampling, but after a refused token the target decodes the rest, token by token."""
+
+    def check_target(self, target: Signature, fingerprint: str) -> None:
+        """See `Acceptance`."""
+        check_tokens(target)
+
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
+        """See `Acceptance`."""
+        ours, theirs = draft.distribution, target.distribution
+        assert ours is not None
+        assert isinstance(theirs, TokenDistribution)
+        judged = TokenJudge(ours, theirs, draws).complete("target")
+        accepted = judged.accepted[:, : ours.codes.shape[1]]
+        return Verdict(theirs.actions_of(judged.codes), accepted, codes=judged.codes)
+
+
+def check_tokens(target: Signature) -> None:
+    """Refuse a target that does not emit one token after another.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if target.codes is None or not target.codes.sequential:
+        raise ValueError("rule: needs a target that emits tokens one after another")

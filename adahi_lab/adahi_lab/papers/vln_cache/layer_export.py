@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, parser
 
+from adahi_lab.papers.tokens.token_checkpoint import TokenCheckpoint
 from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.core.written_files import replacing
 from adahi_ros.policies.networks.onnx_files import DIGEST, note_hash
-from adahi_ros.policies.tokens.token_checkpoint import TokenCheckpoint
 
 LAYER = """
 layer (float[m, width] tokens, float[2, heads, old, size] past, float[m, all] mask)

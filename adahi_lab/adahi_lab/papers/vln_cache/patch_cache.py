@@ -24,15 +24,15 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.papers.tokens.patches import patches_of
+from adahi_lab.papers.tokens.token_checkpoint import TokenCheckpoint, load_tokens
+from adahi_lab.papers.tokens.token_policy import Decoding, TokenPolicy
 from adahi_lab.papers.vln_cache.patch_layers import PatchLayers, Positions
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.schema import Listed, Schema, checked
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.backends import is_policy
 from adahi_ros.policies.networks.network_checkpoint import RunNetwork
-from adahi_ros.policies.tokens.patches import patches_of
-from adahi_ros.policies.tokens.token_checkpoint import TokenCheckpoint, load_tokens
-from adahi_ros.policies.tokens.token_policy import Decoding, TokenPolicy
 
 KEPT_MOST = 128  # robots and episodes, with a picture each of about 0.5 MB; the least recent leaves first
 NOWHERE = -1

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.papers.tokens.token_checkpoint import TokenCheckpoint
 from adahi_ros.policies.networks.onnx_cache import Session, opened
-from adahi_ros.policies.tokens.token_checkpoint import TokenCheckpoint
 
 OUTPUTS = "made", "new", "attention"
 

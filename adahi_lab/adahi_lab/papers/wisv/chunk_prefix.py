@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_lab.papers.tokens.token_codes import BinCodec
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.papers.wisv.hidden_states import CHANNEL_BYTES, bits_bytes, packed_states
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
 from adahi_ros.core.registry import argument
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.tokens.token_codes import BinCodec
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 MOST_BYTES = 131072  # of `rule_data` in a request, which has the states

@@ -31,11 +31,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from adahi_ros.acceptance.action_tokens import ActionRule, certain, greedy
+from adahi_lab.papers.tokens.action_tokens import ActionRule, certain, greedy
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution, TokenJudge
 from adahi_ros.acceptance.interface import DataRule, LinkFacts, Verdict
-from adahi_ros.acceptance.token_sequence import TokenJudge
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution
+from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.registry import argument
 from adahi_ros.core.signature import Signature
 from adahi_ros.core.tensor_files import Shapes, read_arrays, read_metadata, save_arrays

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from test.papers.conftest import CODEC, seen
 
 from adahi_lab.papers.dyq_vla.token_widths import (
     WIDTHS,
@@ -17,14 +18,13 @@ from adahi_lab.papers.dyq_vla.token_widths import (
     packed_run,
     packed_session,
 )
+from adahi_lab.papers.tokens.token_checkpoint import load_tokens
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
 from adahi_ros.core.assets import asset
-from adahi_ros.core.proposal import TokenDistribution
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.packing import BLOCK, packed
-from adahi_ros.policies.tokens.token_checkpoint import load_tokens
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
-from test.policies.tokens.conftest import CODEC, seen
 
 KINEMATICS = Kinematics((0, 1), coarse_speed=2.0, large_jerk=1.0, jerk_share=0.0, limits=(0.2, 0.5, 0.8))
 SCALE = np.ones(5)

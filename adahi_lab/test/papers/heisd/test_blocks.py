@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from adahi_lab.papers.heisd.blocks import EACH, Blocks, blocks_of, near_by_blocks
-from adahi_ros.acceptance.action_tokens import ActionJudge
-from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution, counted
+from adahi_lab.papers.tokens.action_tokens import ActionJudge
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
+from adahi_ros.core.proposal import CodeDistribution, Proposal, counted
 
 A, K, BEST = 7, 64, 30
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from adahi_lab.papers.heisd.tool_path import displacement, measured, radius
 from adahi_lab.training.retrieval_index import make_index, save_index
 from adahi_ros.core.assets import asset
 from adahi_ros.core.trajectories import Trajectories
@@ -12,7 +13,6 @@ from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.retrieval import load_retrieval
 from adahi_ros.proposers.retrieval import DraftAndRetrieval
-from adahi_ros.proposers.tool_path import displacement, measured, radius
 from adahi_ros.robot.controller import Controller
 
 OBSERVED, STEPS = 18, 30

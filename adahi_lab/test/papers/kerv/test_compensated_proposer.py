@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from adahi_lab.papers.kerv.compensated_proposer import EntryFilters, threshold_at
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import UNITS
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.controller import Step as ControlStep
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from adahi_lab.papers.kerv.compensated_rule import Compensated, CompensatedAction
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
 from adahi_ros.acceptance.interface import Acceptance
-from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution, counted
+from adahi_ros.core.proposal import CodeDistribution, Proposal, counted
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
 
 A, T, K, M = 4, 2, 32, 400

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test.papers.conftest import CODEC, seen
 
 from adahi_lab.papers.pipeinfer.layered_target import LayeredTarget, VoidRunError, load_layered
-from adahi_ros.core.proposal import TokenDistribution
+from adahi_lab.papers.tokens.token_checkpoint import load_tokens
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.tokens.token_checkpoint import load_tokens
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
-from test.policies.tokens.conftest import CODEC, seen
 
 N = CODEC.codebooks
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from adahi_lab.papers.pipeinfer.likeliest import Likeliest
-from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution, counted
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
+from adahi_ros.core.proposal import CodeDistribution, Proposal, counted
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
 
 T, A, K = 3, 2, 8

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from adahi_lab.papers.pipeinfer.pipelined_transport import MOST_IN_FLIGHT, PipelinedTransport
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.assets import asset
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.protocol.description import Described, Description
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import WireWindow

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.policies.tokens.frequency_codes import END, FrequencyCodec, cosines, learned_merges, merged
-from adahi_ros.policies.tokens.token_checkpoint import CodecSizes, load_codec, save_codec
+from adahi_lab.papers.tokens.frequency_codes import END, FrequencyCodec, cosines, learned_merges, merged
+from adahi_lab.papers.tokens.token_checkpoint import CodecSizes, load_codec, save_codec
 
 T, A, N = 8, 2, 14
 ARRAYS = {

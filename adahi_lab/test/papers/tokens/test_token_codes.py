@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test.papers.conftest import CODEC, A, K, T
 
+from adahi_lab.papers.tokens.token_checkpoint import load_codec, save_codec
+from adahi_lab.papers.tokens.token_codes import BinCodec
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.written_files import save_json
-from adahi_ros.policies.tokens.token_checkpoint import load_codec, save_codec
-from adahi_ros.policies.tokens.token_codes import BinCodec
-from test.policies.tokens.conftest import CODEC, A, K, T
 
 ARRAYS = CODEC.arrays
 

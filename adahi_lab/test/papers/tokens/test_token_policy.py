@@ -5,16 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test.papers.conftest import CODEC, DRAFT, K, T, seen
 
+from adahi_lab.papers.tokens.parallel_decoding import decode_in_parallel
+from adahi_lab.papers.tokens.token_policy import TokenPolicy, likeliest
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.files import read_json
-from adahi_ros.core.proposal import UNITS, Proposal, TokenDistribution
+from adahi_ros.core.proposal import UNITS, Proposal
 from adahi_ros.core.written_files import save_json
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Sampling
-from adahi_ros.policies.tokens.parallel_decoding import decode_in_parallel
-from adahi_ros.policies.tokens.token_policy import TokenPolicy, likeliest
-from test.policies.tokens.conftest import CODEC, DRAFT, K, T, seen
 
 N = CODEC.codebooks
 BACKENDS = ("onnxruntime", "torch")

@@ -7,9 +7,16 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from adahi_lab.papers.tokens.token_sequence import (
+    COMPLETIONS,
+    JudgedTokens,
+    RestByTarget,
+    TokenDistribution,
+    TokenJudge,
+)
 from adahi_ros.acceptance.speculative import Speculative
-from adahi_ros.acceptance.token_sequence import COMPLETIONS, JudgedTokens, TokenJudge
-from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution, sample
+from adahi_ros.core.proposal import CodeDistribution, Proposal, sample
+from adahi_ros.core.signature import CodeSpace, Feature, Signature
 
 N, K, M = 4, 3, 20_000
 ENDING = 9  # models from here on end a chunk by `END`
@@ -153,6 +160,17 @@ def test_the_rule_speculative_judges_tokens() -> None:
     assert verdict.actions.shape == (10, N, 1)
 
 
-def test_unknown_completions_are_refused() -> None:
-    with pytest.raises(ValueError, match="completion: 'guess', must be one of draft, target"):
-        Speculative("guess")
+def test_with_the_rest_by_the_target_nothing_is_kept_after_a_refusal() -> None:
+    rng = np.random.default_rng(9)
+    ours, draws = drafted(1, N, 40, rng), rng.random((40, N, 2))
+    draft, target = Proposal(np.zeros((40, 0, 1)), ours), Proposal(np.zeros((40, N, 1)), read(2, ours.codes))
+    accepted = RestByTarget().verify(draft, target, draws).accepted
+    assert accepted.any()
+    assert not accepted.all()
+    np.testing.assert_array_equal(accepted, np.logical_and.accumulate(accepted, axis=1))
+
+
+def test_the_rest_is_decoded_only_by_a_target_of_tokens() -> None:
+    parallel = Signature(1, 1, 1, (Feature("observation", 1),), codes=CodeSpace("a", N, K))
+    with pytest.raises(ValueError, match="needs a target that emits tokens one after another"):
+        RestByTarget().check_target(parallel, "")

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from test.papers.conftest import CODEC, TARGET, G, H
 
+from adahi_lab.papers.tokens.patches import patches_of
+from adahi_lab.papers.tokens.token_checkpoint import load_tokens, save_codec
+from adahi_lab.papers.tokens.token_network import TokenNetwork
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
+from adahi_lab.papers.tokens.token_torch import load_network, save_tokens
 from adahi_lab.papers.vln_cache.patch_cache import CachedTokens, MovingCamera, load_cached
 from adahi_lab.training.recipes import load_recipe
 from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.proposal import TokenDistribution
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.transformer import InputMoments
-from adahi_ros.policies.tokens.patches import patches_of
-from adahi_ros.policies.tokens.token_checkpoint import load_tokens, save_codec
-from adahi_ros.policies.tokens.token_network import TokenNetwork
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
-from adahi_ros.policies.tokens.token_torch import load_network, save_tokens
-from test.policies.tokens.conftest import CODEC, TARGET, G, H
 
 STATE, SIDE, ROWS, COLUMNS = 5, 4, 8, 16  # px of a patch and of the frame
 PIXELS = 3 * ROWS * COLUMNS

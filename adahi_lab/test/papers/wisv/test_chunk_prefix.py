@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.robot.controller import Controller
 
 OBSERVED, T, A = 18, 8, 4

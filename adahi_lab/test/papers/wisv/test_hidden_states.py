@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_lab.papers.tokens.token_sequence import TokenDistribution
 from adahi_lab.papers.wisv.hidden_states import (
     CHANNEL,
     CHANNEL_BYTES,
@@ -26,7 +27,7 @@ from adahi_lab.papers.wisv.hidden_states import (
 )
 from adahi_ros.acceptance.interface import LinkFacts
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution, counted, rows_of
+from adahi_ros.core.proposal import CodeDistribution, Proposal, counted, rows_of
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
 from adahi_ros.core.tensor_files import save_arrays
 
