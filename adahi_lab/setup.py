@@ -64,9 +64,14 @@ def shared(folder: str) -> list[tuple[str, list[str]]]:
     return list(files.items())
 
 
-def of_papers() -> dict[str, list[str]]:
-    """Return the entry points of each paper's room, which has them in a file of its own."""
-    found: dict[str, list[str]] = {}
+def entry_points() -> dict[str, list[str]]:
+    """Return the lab's entry points, and those of each paper's room, which has them in a file of its own."""
+    found = {
+        "console_scripts": ["robot_simulator_node = adahi_lab.start:robot_simulator_node"],
+        "adahi_ros.assets": [f"{NAME} = {NAME}"],
+        "adahi_ros.verbs": [f"{verb} = {NAME}.cli.{function}" for verb, function in VERBS.items()],
+        "adahi_ros.verb_help": [f"{NAME} = {NAME}.cli.verbs:HELP"],
+    }
     for file in sorted(PAPERS.glob("*/entry_points.ini")):
         room = ConfigParser(delimiters=("=",))
         room.optionxform = str  # names as they are
@@ -95,11 +100,5 @@ setup(
     maintainer_email=MAINTAINER.get("email"),
     description=" ".join(PACKAGE.findtext("description").split()),
     license=PACKAGE.findtext("license"),
-    entry_points={
-        **of_papers(),
-        "console_scripts": ["robot_simulator_node = adahi_lab.start:robot_simulator_node"],
-        "adahi_ros.assets": [f"{NAME} = {NAME}"],
-        "adahi_ros.verbs": [f"{verb} = {NAME}.cli.{function}" for verb, function in VERBS.items()],
-        "adahi_ros.verb_help": [f"{NAME} = {NAME}.cli.verbs:HELP"],
-    },
+    entry_points=entry_points(),
 )

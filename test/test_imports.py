@@ -44,9 +44,7 @@ MAY_IMPORT = {
     "robot": {"acceptance", "contract", "gates", "policies", "proposers", "protocol", "vision"},
     "safety": {"contract"},
     "server": {"acceptance", "policies", "protocol", "vision"},
-    "server.ray": {
-        *("acceptance", "policies", "policies.intent", "policies.remote", "protocol", "security", "server")
-    },
+    "server.ray": {"acceptance", "policies", "policies.intent", "policies.remote", "protocol", "server"},
     "bags": {"contract", "protocol", "vision"},
     "security": set(),
 }

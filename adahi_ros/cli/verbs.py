@@ -19,8 +19,6 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "record": "adahi_ros.cli.bags:record",
         "bag repair": "adahi_ros.cli.bags:recover_bag",
         "serve fleet": "adahi_ros.cli.fleet_up:up",
-        "serve keys": "adahi_ros.cli.key_release:keys",
-        "serve fetch": "adahi_ros.cli.key_release:fetch",
         "keys": "adahi_ros.cli.security:secure",
     },
 )
@@ -31,7 +29,7 @@ OURS = VerbHelp(
     groups={
         "contract": "Contracts: what a robot's observation and action are made of.",
         "bag": "A robot's bags: repair them.",
-        "serve": "Serve policies to a fleet of robots, and keys to attested verifiers.",
+        "serve": "Serve policies to a fleet of robots.",
     },
     former={
         "top": "watch",

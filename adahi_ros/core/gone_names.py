@@ -12,6 +12,7 @@ GONE = {
     **dict.fromkeys(("plan_deviation", "surprise", "reversal", "adaptive_age"), "age, overlap or online"),
     **dict.fromkeys(("learned", "train gate", "gate train"), "the gate expected_error or online"),
     "lerobot": "torch, with the checkpoint that 'adahi import vqbet' writes",
+    "attested": "start_condition: {name: keys}",
     **dict.fromkeys(("train rule", "acceptance train"), "adahi train states"),
 }
 """What to use instead of a name, for names that 0.3.0 had and no registry has."""

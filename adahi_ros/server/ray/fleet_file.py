@@ -25,6 +25,7 @@ from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.schema import Schema, Text, above, load, must, one_of, within
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.policies.registry import BACKENDS, COMPUTE, DTYPES
+from adahi_ros.server.ray.start_condition import StartCondition, start_condition
 from adahi_ros.server.request_queue import LATEST_S
 from adahi_ros.server.service import TARGETS_MOST
 from adahi_ros.server.verifier import AGREEMENTS, SAMPLES
@@ -82,21 +83,6 @@ class Replicas(Schema):
 
 
 @dataclass(frozen=True)
-class Attested(Schema):
-    """Replicas that must get keys from a key service before they serve; see `adahi serve keys`.
-
-    Attributes:
-        service: its URL.
-        platform: file of the emulated platform's private key, on each machine.
-        platform_name: of the platform there.
-    """
-
-    service: Text
-    platform: Text
-    platform_name: Text = "platform"
-
-
-@dataclass(frozen=True)
 class FleetPolicy(Schema):
     """A policy of a fleet.
 
@@ -106,7 +92,7 @@ class FleetPolicy(Schema):
         batch: largest number of robots in a batch.
         replicas: how many.
         num_cpus, num_gpus: of each replica; may be fractions.
-        attested: the key service that admits replicas; None for none.
+        start_condition: what must hold before a replica loads the policy; None for nothing.
         name: that requests use; the policy's key in the file.
     """
 
@@ -126,14 +112,18 @@ class FleetPolicy(Schema):
     replicas: Replicas = Replicas()
     num_cpus: Processors = 1.0
     num_gpus: Processors = 0.0
-    attested: Attested | None = None
+    start_condition: StartCondition | None = None
     name: str = ""
 
     @classmethod
     def prepared(cls, values: dict[object, object]) -> dict[object, object]:
         """See `Schema`: a single number of replicas is both least and most."""
-        replicas = values.get("replicas")
-        return {**values, "replicas": {"least": replicas}} if isinstance(replicas, int) else values
+        replicas, condition = values.get("replicas"), values.get("start_condition")
+        if isinstance(replicas, int):
+            values["replicas"] = {"least": replicas}
+        if isinstance(condition, dict):
+            values["start_condition"] = start_condition(condition)
+        return values
 
     @property
     def compute(self) -> dict[str, Any]:

@@ -11,12 +11,10 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from ray import serve
 
-import adahi_ros
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.policies.backends import load_policy
@@ -24,14 +22,12 @@ from adahi_ros.policies.intent.intent import load_encoder
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.protocol.request import RequestError
-from adahi_ros.security.attestation import EmulatedPlatform, measure_replica
-from adahi_ros.security.key_http import fetch_keys
-from adahi_ros.server.ray.fleet_file import Attested, FleetPolicy
+from adahi_ros.server.ray.fleet_file import FleetPolicy
 from adahi_ros.server.ray.scaling import Load
 from adahi_ros.server.verifier import TargetVerifier, Terms, Verdicts, VerificationRequest, joined, kind_of
 
 SCALING = "adahi_ros.server.ray.scaling:ObjectiveScaling"
-STARTS = 3  # attempts of a replica that cannot be loaded, or that gets no keys
+STARTS = 3  # attempts of a replica that cannot be loaded, or must not start
 STUCK_S = 60.0  # for one batch; after it Ray Serve replaces the replica
 
 Job = tuple[VerificationRequest, np.ndarray]
@@ -65,9 +61,10 @@ class Replica:
     """
 
     def __init__(self, made_of: FleetPolicy) -> None:
-        if made_of.attested is not None:
-            admit(made_of, made_of.attested)
-        policy = load_policy(named(made_of.checkpoint, CHECKPOINTS), made_of.backend, **made_of.compute)
+        checkpoint = named(made_of.checkpoint, CHECKPOINTS)
+        if made_of.start_condition is not None:
+            made_of.start_condition.check(checkpoint)
+        policy = load_policy(checkpoint, made_of.backend, **made_of.compute)
         device = policy.device
         if made_of.added_compute_s:
             policy = SlowedPolicy(policy, made_of.added_compute_s, time.sleep)
@@ -113,18 +110,6 @@ class Replica:
         """
         if time.monotonic() - self._started_s > STUCK_S:
             raise RuntimeError(f"a batch takes more than {STUCK_S:g} s")
-
-
-def admit(made_of: FleetPolicy, by: Attested) -> None:
-    """Attest this replica, and get the verifier's keys; without them it does not start.
-
-    Raises:
-        AttestationError: the key service releases none.
-        OSError: it cannot be reached, or a file is missing.
-    """
-    package = Path(adahi_ros.__file__).parent
-    measurement = measure_replica(package, named(made_of.checkpoint, CHECKPOINTS))
-    fetch_keys(by.service, EmulatedPlatform(Path(by.platform), by.platform_name, measurement))
 
 
 def verified(verifier: TargetVerifier, jobs: Sequence[Job]) -> list[Verdicts]:

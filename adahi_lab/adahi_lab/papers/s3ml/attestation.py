@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from pydantic.dataclasses import dataclass as checked_dataclass
 
+import adahi_lab
+import adahi_ros
+from adahi_lab.papers.s3ml.key_files import secret_of
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.files import LARGEST_WEIGHTS, read_bytes
 from adahi_ros.core.schema import Listed, Schema, load, must
@@ -24,6 +27,7 @@ from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.core.yaml_files import read_yaml
 
 DESCRIBED = (".yaml", ".yml")  # files that describe a policy
+PROGRAM = Path(adahi_ros.__file__).parent, Path(adahi_lab.__file__).parent
 DIGITS = 64  # of a measurement, and of an emulated platform's public key, in hex
 
 
@@ -109,14 +113,14 @@ def measure(files: Iterable[Path]) -> str:
     return total.hexdigest()
 
 
-def measure_replica(package: Path, checkpoint: Path) -> str:
-    """Return the measurement of a replica: every Python file of the package, and the files of its policy.
+def measure_replica(checkpoint: Path, packages: Sequence[Path] = PROGRAM) -> str:
+    """Return the measurement of a replica: every Python file of its packages, and the files of its policy.
 
     Of a policy in a YAML file, these are also the checkpoints and LeRobot's folders that the file names.
 
     Args:
-        package: folder of adahi_ros.
         checkpoint: DIRECTORY/NAME of the policy; its files are NAME.* there.
+        packages: their folders.
 
     Raises:
         FileNotFoundError: there is no such policy.
@@ -125,9 +129,10 @@ def measure_replica(package: Path, checkpoint: Path) -> str:
     total = hashlib.sha256(measure(policy).encode())
     for files in named_by_it:
         total.update(b"names " + measure(files).encode())
-    for path in sorted(package.rglob("*.py")):
-        total.update(str(path.relative_to(package)).encode() + b"\0")
-        total.update(hashlib.sha256(path.read_bytes()).digest())
+    for package in packages:
+        for path in sorted(package.rglob("*.py")):
+            total.update(str(path.relative_to(package.parent)).encode() + b"\0")
+            total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()
 
 
@@ -211,8 +216,6 @@ class EmulatedPlatform(Attester):
 
     def __init__(self, key: Path, name: str, measurement: str) -> None:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-        from adahi_ros.security.key_files import secret_of
 
         self._key = Ed25519PrivateKey.from_private_bytes(secret_of(key))
         self._name, self._measurement = name, measurement

@@ -21,11 +21,11 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request as HttpRequest
 from urllib.request import urlopen
 
+from adahi_lab.papers.s3ml.attestation import AttestationError, Attester, Digest, Evidence, PlatformName
+from adahi_lab.papers.s3ml.key_files import MOST_BYTES
+from adahi_lab.papers.s3ml.key_service import KeyRequest, KeyService, Sealed, fetch, report_of
 from adahi_ros.core.schema import checked
 from adahi_ros.core.texts import abridged
-from adahi_ros.security.attestation import AttestationError, Attester, Digest, Evidence, PlatformName
-from adahi_ros.security.key_files import MOST_BYTES
-from adahi_ros.security.key_service import KeyRequest, KeyService, Sealed, fetch, report_of
 
 REQUEST_BYTES = 4096
 TIMEOUT_S = 10.0  # of a connection in all: a client that sends byte by byte must not keep it

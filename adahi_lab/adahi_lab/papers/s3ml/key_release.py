@@ -10,8 +10,10 @@ from typing import Annotated
 from typer import Argument, Option
 
 from adahi_ros.cli.terminal import say
+from adahi_ros.core.verb_help import VerbHelp
 
 EMULATED = "the attestation is emulated and protects nothing: for tests and trials"
+HELP = VerbHelp(groups={"serve": "Serve policies to a fleet of robots, and keys to attested verifiers."})
 
 
 def keys(
@@ -23,9 +25,9 @@ def keys(
     port: Annotated[int, Option(min=0, max=65535, help="0 for any free one.")] = 7800,
 ) -> None:
     """Release a verifier's keys to attested replicas, until Ctrl-C."""
-    from adahi_ros.security.attestation import EmulatedAppraiser, load_admitted
-    from adahi_ros.security.key_http import key_server
-    from adahi_ros.security.key_service import KeyService
+    from adahi_lab.papers.s3ml.attestation import EmulatedAppraiser, load_admitted
+    from adahi_lab.papers.s3ml.key_http import key_server
+    from adahi_lab.papers.s3ml.key_service import KeyService
     from adahi_ros.security.keystores import MACHINES
     from adahi_ros.security.policies import SERVER
 
@@ -49,14 +51,12 @@ def fetch(
     ] = None,
 ) -> None:
     """Attest this machine's verifier, and get its keys."""
-    import adahi_ros
+    from adahi_lab.papers.s3ml.attestation import AttestationError, EmulatedPlatform, measure_replica
+    from adahi_lab.papers.s3ml.key_files import unpack
+    from adahi_lab.papers.s3ml.key_http import fetch_keys
     from adahi_ros.core.assets import CHECKPOINTS, named
-    from adahi_ros.security.attestation import AttestationError, EmulatedPlatform, measure_replica
-    from adahi_ros.security.key_files import unpack
-    from adahi_ros.security.key_http import fetch_keys
 
-    package = Path(adahi_ros.__file__).parent
-    measurement = measure_replica(package, named(checkpoint, CHECKPOINTS))
+    measurement = measure_replica(named(checkpoint, CHECKPOINTS))
     attester = EmulatedPlatform(platform, name, measurement)
     if not service:
         say(f"measurements: ['{measurement}']\nplatforms: {{{name}: '{attester.public}'}}")

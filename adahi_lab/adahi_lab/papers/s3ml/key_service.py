@@ -16,15 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from adahi_ros.core.texts import printable
-from adahi_ros.security.attestation import (
+from adahi_lab.papers.s3ml.attestation import (
     Appraiser,
     AttestationError,
     Attester,
     Evidence,
     load_admitted,
 )
-from adahi_ros.security.key_files import packed
+from adahi_lab.papers.s3ml.key_files import packed
+from adahi_ros.core.texts import printable
 
 NONCE_BYTES = KEY_BYTES = 32
 NONCE_S = 60.0  # how long a nonce is valid

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from test.papers.s3ml.test_key_service import NAME, World
 
-from adahi_ros.security.key_http import key_server
+from adahi_lab.papers.s3ml.key_http import key_server
 from test.cli.conftest import Fails, Run
-from test.security.test_key_service import NAME, World
 
 
 @pytest.fixture

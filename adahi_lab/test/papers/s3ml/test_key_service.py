@@ -17,8 +17,8 @@ from urllib.request import Request, urlopen
 import pytest
 import yaml
 
-from adahi_ros.security import key_http
-from adahi_ros.security.attestation import (
+from adahi_lab.papers.s3ml import key_http
+from adahi_lab.papers.s3ml.attestation import (
     AttestationError,
     Attester,
     EmulatedAppraiser,
@@ -28,9 +28,9 @@ from adahi_ros.security.attestation import (
     measure,
     measure_replica,
 )
-from adahi_ros.security.key_files import MOST_FILES, packed, secret_of, unpack
-from adahi_ros.security.key_http import fetch_keys, key_server
-from adahi_ros.security.key_service import NONCE_S, KeyRequest, KeyService, fetch, report_of
+from adahi_lab.papers.s3ml.key_files import MOST_FILES, packed, secret_of, unpack
+from adahi_lab.papers.s3ml.key_http import fetch_keys, key_server
+from adahi_lab.papers.s3ml.key_service import NONCE_S, KeyRequest, KeyService, fetch, report_of
 from test.waiting import wait_for
 
 MEASUREMENT, OTHER = "ab" * 32, "cd" * 32
@@ -214,7 +214,7 @@ def test_a_measurement_is_of_program_and_policy(tmp_path: Path) -> None:
         (policies / name).write_text(name)
 
     def measured() -> str:
-        return measure_replica(package, policies / "target")
+        return measure_replica(policies / "target", [package])
 
     before = measured()
     (policies / "draft.json").write_text("another")
@@ -227,7 +227,7 @@ def test_a_measurement_is_of_program_and_policy(tmp_path: Path) -> None:
     (package / "deep/module.py").rename(package / "deep/other.py")
     assert measured() != before
     with pytest.raises(FileNotFoundError, match="no such checkpoint"):
-        measure_replica(package, policies / "absent")
+        measure_replica(policies / "absent", [package])
     with pytest.raises(ValueError, match="must be at least one"):
         measure([])
 
@@ -248,7 +248,7 @@ def test_what_a_policy_in_yaml_names_is_measured_too(tmp_path: Path) -> None:
     (tmp_path / "two.json").write_text("named by none")
 
     def measured() -> str:
-        return measure_replica(package, plans / "target")
+        return measure_replica(plans / "target", [package])
 
     before = measured()
     for name, folder in (*content.items(), ("between.yaml", tmp_path)):
