@@ -20,7 +20,7 @@ SESSIONS: Registry[OpenSession] = Registry(
     "adahi_ros.backends", {"onnxruntime": "adahi_ros.policies.networks.onnx_cache:onnx_session"}
 )
 """Backends on ONNX Runtime: the function that opens an exported network there."""
-BACKENDS = (*SESSIONS, "torch")
+BACKENDS = tuple(sorted((*SESSIONS, "torch")))
 """Backends that run our checkpoints."""
 
 POLICIES: Registry[Callable[..., Policy]] = Registry(

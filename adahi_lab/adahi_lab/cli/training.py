@@ -117,9 +117,9 @@ def export(
     int8: Annotated[bool, Option("--int8", help="Write NAME.int8.onnx, too, for the backend int8.")] = False,
 ) -> None:
     """Write NAME.onnx beside each policy, for robots without torch."""
-    from adahi_ros.policies.networks.onnx_cache import INT8
+    from adahi_lab.papers.dyq_vla.eight_bits import INT8
+    from adahi_lab.papers.dyq_vla.quantization import quantize
     from adahi_ros.policies.networks.onnx_export import export as write_onnx
-    from adahi_ros.policies.networks.quantization import quantize
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
     folder = task_options.folder_of(task, checkpoints)

@@ -14,8 +14,8 @@ import onnxruntime as ort
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.policies.networks.onnx_files import DIGEST, content_of, hash_of, noted_hash, session_of
 
-FULL, INT8 = ".onnx", ".int8.onnx"
-"""Suffixes of exported networks: with 32 bits, and with eight."""
+FULL = ".onnx"
+"""Suffix of exported networks."""
 
 
 def cache_folder() -> Path:
@@ -34,30 +34,7 @@ class Session(Protocol):
 
 
 OpenSession = Callable[[Path, str, Callable[[Path], None]], Session]
-"""`onnx_session`, or `int8_session`."""
-
-
-class _RowByRow:
-    """Runs a network row by row.
-
-    Quantised activations are scaled by the range of the whole batch: otherwise the result of one robot would
-    depend on the other robots in the batch.
-    """
-
-    def __init__(self, session: ort.InferenceSession) -> None:
-        self._session = session
-
-    def run(self, outputs: Sequence[str], inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        rows = max(1, len(next(iter(inputs.values()))))
-        made = [
-            self._session.run(outputs, {name: values[row : row + 1] for name, values in inputs.items()})
-            for row in range(rows)
-        ]
-        return made[0] if rows == 1 else [np.concatenate(each) for each in zip(*made, strict=True)]
-
-    def get_inputs(self) -> Sequence[Any]:
-        inputs: Sequence[Any] = self._session.get_inputs()
-        return inputs
+"""`onnx_session`, or another of `SESSIONS`."""
 
 
 def onnx_session(weights: Path, digest: str, export: Callable[[Path], None]) -> ort.InferenceSession:
@@ -78,23 +55,8 @@ def onnx_session(weights: Path, digest: str, export: Callable[[Path], None]) -> 
     return opened(weights, digest, FULL, export)[1]
 
 
-def int8_session(weights: Path, digest: str, export: Callable[[Path], None]) -> Session:
-    """Open the network with weights and activations of eight bits, quantising the exported one first.
-
-    A row's output is the same in every batch. Arguments, places and errors are those of
-    `onnx_session`; it needs the package onnx, and torch where the network is not exported either.
-    """
-
-    def make(path: Path) -> None:
-        from adahi_ros.policies.networks.quantization import quantize
-
-        quantize(opened(weights, digest, FULL, export)[0], path)
-
-    return _RowByRow(opened(weights, digest, INT8, make)[1])
-
-
 def opened(
-    weights: Path, digest: str, suffix: str, make: Callable[[Path], None]
+    weights: Path, digest: str, suffix: str, make: Callable[[Path], None], by: str = "adahi export"
 ) -> tuple[Path, ort.InferenceSession]:
     """Return a network's file with a suffix, made if missing, and the session that runs it.
 
@@ -103,6 +65,7 @@ def opened(
         digest: of the network.
         suffix: of the file beside the checkpoint, or of that in the user's cache.
         make: writes it to a path; raises ImportError where a package is missing.
+        by: command that writes it beside the checkpoint, for the error.
 
     Raises:
         CheckpointError: as `onnx_session`.
@@ -117,7 +80,6 @@ def opened(
         try:
             make(cached)
         except ImportError as error:
-            by = "adahi export --int8" if suffix == INT8 else "adahi export"
             raise CheckpointError(
                 f"{weights}: not exported to ONNX yet, and this machine cannot ({error}); "
                 f"copy the {suffix} and the .json that '{by}' writes, or choose the torch backend"

@@ -185,7 +185,7 @@ def packed_session(checkpoint: TokenCheckpoint) -> tuple[int, Session]:
     """
 
     def make(path: Path) -> None:
-        from adahi_ros.policies.networks.packing import pack
+        from adahi_lab.papers.dyq_vla.packing import pack
 
         whole = opened(
             checkpoint.weights, checkpoint.digest(), FULL, lambda full: at_place(EXPORT)(checkpoint, full)

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from adahi_lab.cli.training import export
+from adahi_lab.papers.dyq_vla import quantization
+from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.networks import quantization
 from adahi_ros.policies.networks.onnx_cache import cache_folder
 from test.policies.conftest import load_codes
-
-ROOT = Path(__file__).parents[2]
 
 
 def observed(batch: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +42,7 @@ def test_a_robot_receives_the_same_with_any_robots_beside_it(checkpoints: Path) 
 
 
 def test_a_flow_has_eight_bits_too() -> None:
-    path = ROOT / "checkpoints" / "ball" / "plans" / "target"
+    path = asset("checkpoints/ball") / "plans/target"
     full, light = (load_policy(path, backend) for backend in ("onnxruntime", "int8"))
     seen = full.signature.nothing(3)
     draws = np.random.default_rng(0).random((3, full.draws))

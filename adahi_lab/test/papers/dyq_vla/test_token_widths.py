@@ -9,6 +9,7 @@ import pytest
 import yaml
 from test.papers.conftest import CODEC, seen
 
+from adahi_lab.papers.dyq_vla.packing import BLOCK, packed
 from adahi_lab.papers.dyq_vla.token_widths import (
     WIDTHS,
     Kinematics,
@@ -24,7 +25,6 @@ from adahi_lab.papers.tokens.token_sequence import TokenDistribution
 from adahi_ros.core.assets import asset
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.networks.packing import BLOCK, packed
 
 KINEMATICS = Kinematics((0, 1), coarse_speed=2.0, large_jerk=1.0, jerk_share=0.0, limits=(0.2, 0.5, 0.8))
 SCALE = np.ones(5)
