@@ -13,7 +13,6 @@ GATES: Registry[type[Gate]] = Registry(
     {
         "deviation": "adahi_ros.gates.scores:DeviationGate",
         "uncertainty": "adahi_ros.gates.scores:UncertaintyGate",
-        "sampled_uncertainty": "adahi_ros.gates.sampled:SampledUncertaintyGate",
         "random": "adahi_ros.gates.scores:RandomGate",
         "age": "adahi_ros.gates.plans:AgeGate",
         "expected_error": "adahi_ros.gates.plans:ExpectedErrorGate",

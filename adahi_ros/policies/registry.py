@@ -26,7 +26,6 @@ BACKENDS = tuple(sorted((*SESSIONS, "torch")))
 POLICIES: Registry[Callable[..., Policy]] = Registry(
     "adahi_ros.policies",
     {
-        "committee": "adahi_ros.policies.committee:load_committee",
         "groot": "adahi_ros.policies.remote.groot:GrootTarget",
         "lerobot": "adahi_ros.policies.remote.lerobot_target:LeRobotTarget",
         "openpi": "adahi_ros.policies.remote.openpi:OpenPiTarget",

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import numpy as np
 
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.policies.committee import Committee
 from adahi_ros.policies.interface import Policy, Sampling
-from adahi_ros.proposers.committee import CommitteeProposer
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 
@@ -28,9 +28,17 @@ class DraftProposer(Proposer):
         return self._policy.propose(context.observations, context.draws, sampling)
 
 
+@runtime_checkable
+class ProposingPolicy(Protocol):
+    """A draft with a proposer of its own, such as one that learns from replies."""
+
+    def proposer(self) -> Proposer:
+        """Return a new one."""
+
+
 def draft_proposer(policy: Policy) -> Proposer:
-    """The policy of `checkpoint`, at every step; a committee also learns from replies."""
-    return CommitteeProposer(policy) if isinstance(policy, Committee) else DraftProposer(policy)
+    """The policy of `checkpoint`, at every step."""
+    return policy.proposer() if isinstance(policy, ProposingPolicy) else DraftProposer(policy)
 
 
 class DraftChecksPlanProposer(Proposer):

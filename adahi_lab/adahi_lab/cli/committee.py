@@ -41,10 +41,10 @@ def committee(
     """Train several specialised drafts on the tokenizer of a target; the robot learns which one fits."""
     import torch
 
+    from adahi_lab.papers.cosine.committee import CommitteeRules
     from adahi_lab.tasks.demonstrations import seen_by_robots
     from adahi_lab.training.train_committee import Lessons, by_fit, by_goal, train_committee
     from adahi_ros.core.schema import checked
-    from adahi_ros.policies.committee import CommitteeRules
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_tokenizer
 
     if split not in SPLITS:

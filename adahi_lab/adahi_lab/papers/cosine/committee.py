@@ -2,12 +2,22 @@
 """Several drafts as one policy: fuses their distributions over codes by confidence and by credit.
 
 After CoSine (arXiv 2503.10325): specialised drafters propose together, more work goes to drafters with
-accepted drafts, and tokens are fused by confidence. *Credit* is what a robot has learned of each member
-from the target's replies; a policy is stateless, so `proposers/committee.py` keeps it.
+accepted drafts, and tokens are fused by confidence.
 
 A member's confidence in a code is 1 - H / log K, H the entropy of its distribution: 1 where it is certain,
 0 where it knows nothing. Members without codes are weighted by the inverse square of their expected error,
 or all alike where one does not state it.
+
+**Credit.** A reply reports whether the target kept each code c that was drafted from a distribution p. If the
+target were member m with p_m, it would keep c with probability min(1, p_m(c) / p(c)), by speculative
+sampling (Leviathan et al., 2023). So every reply is evidence for and against each member, used or not. The
+credit of a member is its posterior: log credit = memory * log credit + log-likelihood of the kept codes.
+No draft equals the target, and codes of the best are rejected, too: with probability `doubt` a decision
+counts as chance. Where drafts have no codes, the likelihood is Gaussian in the distance of the
+member's action from the target's.
+
+The weights of members depend only on earlier replies, and codes are drawn from exactly the distribution that
+is sent, so speculative sampling stays exact.
 """
 
 from __future__ import annotations
@@ -20,6 +30,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import (
     CodeDistribution,
     Proposal,
@@ -32,9 +43,11 @@ from adahi_ros.core.schema import Schema, Text, above, checked, must, one_of, wi
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 Members = Annotated[list[Text], must("be a list of names of checkpoints")]
 LEAST = 1e-6  # lowest weight or probability, to avoid division by zero
+LATEST_REPLY = 64  # steps; later replies are not used
 
 
 def _of_the_best(weights: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
@@ -203,6 +216,96 @@ class Committee(Policy):
         """See `Policy.propose`."""
         alike = np.ones((len(draws), len(self.members)))
         return self.fuse(self.opinions(observations, draws, sampling), alike, draws, sampling)
+
+    def proposer(self) -> CommitteeProposer:
+        """See `ProposingPolicy`; it learns from replies: a policy is stateless."""
+        return CommitteeProposer(self)
+
+
+@dataclass(frozen=True)
+class _Drafted:
+    """The drafts of a step.
+
+    Attributes:
+        kept: (B, M, N), probability that a target equal to member m keeps each drafted code; N is 0 without
+            codes.
+        first: (B, M, A), the members' first actions, in action scales.
+        open: (B,) bool, no reply has arrived yet; changes.
+    """
+
+    kept: np.ndarray
+    first: np.ndarray
+    open: np.ndarray
+
+
+class CommitteeProposer(Proposer):
+    """A `Proposer` of several drafts.
+
+    Args:
+        committee: the drafts, and how they work together.
+    """
+
+    def __init__(self, committee: Committee) -> None:
+        self._committee = committee
+        self._begin(0)
+
+    @property
+    def credit(self) -> np.ndarray:
+        """(B, M), the credit of each member for each robot; rows sum to one."""
+        weights = np.exp(self._log_credit - self._log_credit.max(axis=1, keepdims=True))
+        credit: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
+        return credit
+
+    def propose(self, context: ProposerContext) -> Proposal:
+        """See `Proposer`."""
+        if context.begins or len(context.draws) != len(self._log_credit):
+            self._begin(len(context.draws))
+        committee, draws = self._committee, context.draws
+        sampling = Sampling(context.temperature, sendable=True)
+        opinions = committee.opinions(context.observations, draws, sampling)
+        proposal = committee.fuse(opinions, self.credit, draws, sampling)
+        if len(opinions) > 1 and committee.rules.memory > 0.0:
+            self._awaited[context.step] = self._drafted(opinions, proposal)
+            while (oldest := next(iter(self._awaited))) <= context.step - LATEST_REPLY:
+                del self._awaited[oldest]
+        return proposal
+
+    def observe_reply(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
+        """See `Proposer`."""
+        drafts = self._awaited.get(requested_at)
+        if drafts is None:
+            return
+        new = drafts.open[rows]
+        rows, verdict = rows[new], verdict.rows(new)
+        drafts.open[rows] = False  # a duplicate reply counts once
+        rules = self._committee.rules
+        kept, accepted = drafts.kept[rows], verdict.accepted[:, None]
+        if kept.shape[-1] and kept.shape[-1] == accepted.shape[-1]:
+            likely = np.where(accepted, kept, 1.0 - kept)
+            evidence = np.log(rules.doubt / 2 + (1.0 - rules.doubt) * likely).sum(axis=-1)
+        else:
+            off = drafts.first[rows] - (verdict.actions[:, 0] / self._committee.action_scale)[:, None]
+            evidence = -0.5 * (off**2).mean(axis=-1) / rules.error**2
+        self._log_credit[rows] = rules.memory * self._log_credit[rows] + evidence
+
+    def _begin(self, robots: int) -> None:
+        self._log_credit = np.zeros((robots, len(self._committee.members)))
+        self._awaited: dict[int, _Drafted] = {}
+
+    def _drafted(self, opinions: list[Proposal], proposal: Proposal) -> _Drafted:
+        first = np.stack([each.actions[:, 0] for each in opinions], axis=1) / self._committee.action_scale
+        drafted, robots = proposal.distribution, len(first)
+        kept = np.zeros((robots, len(opinions), 0))
+        if drafted is not None:
+            distributions = [each.distribution for each in opinions]
+            likely = [
+                probabilities_at(each.probabilities, drafted.codes)
+                for each in distributions
+                if each is not None
+            ]
+            of_all = probabilities_at(drafted.probabilities, drafted.codes)[:, None]
+            kept = np.minimum(1.0, np.stack(likely, axis=1) / np.maximum(of_all, LEAST))
+        return _Drafted(kept, first, np.ones(robots, dtype=bool))
 
 
 def load_committee(folder: Path, /, **values: Any) -> Committee:

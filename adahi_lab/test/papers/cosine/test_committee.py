@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test.papers.cosine.fixed_codes import B, FixedAction, FixedCodes, K, N, nothing_seen
 
+from adahi_lab.papers.cosine.committee import FUSIONS, Committee, CommitteeRules
+from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import probabilities_of
 from adahi_ros.core.schema import checked
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.committee import FUSIONS, Committee, CommitteeRules
 from adahi_ros.policies.interface import AS_TRAINED, Sampling
-from test.policies.fixed_codes import B, FixedAction, FixedCodes, K, N, nothing_seen
 
 DRAWS = np.random.default_rng(0).random((B, N + 1))
 SENT = Sampling(sendable=True)
@@ -122,7 +123,7 @@ def test_rules_out_of_range_are_refused(name: str, value: Any) -> None:
 
 
 def test_a_file_names_its_members(tmp_path: Path) -> None:
-    shipped = Path(__file__).parents[2] / "checkpoints/ball/draft"
+    shipped = asset("checkpoints/ball") / "draft"
     (tmp_path / "two.yaml").write_text(f"kind: committee\nmembers: [{shipped}, {shipped}]\nfusion: sum\n")
     alone, made = load_policy(shipped, "onnxruntime"), load_policy(tmp_path / "two", "onnxruntime")
     assert made.signature.parameters == 2 * alone.signature.parameters

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test.papers.cosine.fixed_codes import B, FixedAction, FixedCodes, K, N
 
+from adahi_lab.papers.cosine.committee import (
+    FUSIONS,
+    LATEST_REPLY,
+    Committee,
+    CommitteeProposer,
+    CommitteeRules,
+)
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.speculative import speculative_sample
 from adahi_ros.core.signature import OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.policies.committee import FUSIONS, Committee, CommitteeRules
-from adahi_ros.proposers.committee import LATEST_REPLY, CommitteeProposer
 from adahi_ros.proposers.draft import DraftProposer
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.controller import Controller
-from test.policies.fixed_codes import B, FixedAction, FixedCodes, K, N
 
 LEFT, RIGHT = np.array([0.7, 0.2, 0.05, 0.05]), np.array([0.05, 0.05, 0.2, 0.7])
 EVERYONE = np.arange(B)

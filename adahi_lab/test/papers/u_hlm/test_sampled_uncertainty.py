@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from adahi_lab.papers.u_hlm.sampled_uncertainty import SampledUncertaintyGate, spread
 from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.interface import GateContext
-from adahi_ros.gates.sampled import SampledUncertaintyGate, spread
 
 
 def context(probabilities: np.ndarray, codes: np.ndarray, seed: int = 0) -> GateContext:
