@@ -12,7 +12,6 @@ PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
     "adahi_ros.proposers",
     {
         "draft": "adahi_ros.proposers.draft:draft_proposer",
-        "chunk": "adahi_ros.proposers.chunk:ChunkProposer",
         "plan": "adahi_ros.proposers.plan:PlanProposer",
         "corrector": "adahi_ros.proposers.plan:CorrectorProposer",
         "intent": "adahi_ros.proposers.intent:IntentProposer",
