@@ -16,8 +16,6 @@ ACCEPTANCES: Registry[type[Acceptance]] = Registry(
     {
         "speculative": "adahi_ros.acceptance.speculative:Speculative",
         "replace": "adahi_ros.acceptance.replace:Replace",
-        "distance": "adahi_ros.acceptance.distance:Distance",
-        "prefix": "adahi_ros.acceptance.prefix:Prefix",
     },
     Acceptance,
 )

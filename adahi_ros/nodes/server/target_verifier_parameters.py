@@ -126,7 +126,7 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     rule_arguments: Mapping[str, object] = arguments_of_named("rule")
     distance: float = parameter(
         WITHIN,
-        "For the rule distance: largest difference of each entry of an action, in action scales",
+        "For rules with a distance: largest difference of each entry of an action, in action scales",
         0.0,
         1e6,
     )

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.acceptance.prefix import LONGEST, Prefix
+from adahi_lab.papers.heisd.prefix import LONGEST, Prefix
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
-from test.acceptance.conftest import NO_DRAWS, outcome_of
+from test.papers.still_target import NO_DRAWS, outcome_of
 
 SCALE = np.array([1.0, 10.0, 0.1], np.float32)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.acceptance.distance import Distance
+from adahi_lab.papers.spec_vla.distance import Distance
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION, Offer
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
@@ -16,7 +16,7 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import Reply
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.steps import Outcome, judged
-from test.acceptance.conftest import NO_DRAWS, SCALE, Still, T, described, outcome_of, request_for
+from test.papers.still_target import NO_DRAWS, SCALE, Still, T, described, outcome_of, request_for
 
 DESCRIPTION = described("distance")
 
