@@ -60,7 +60,10 @@ def speculative_sample(
 
 
 class Speculative(Acceptance):
-    """Accepts or resamples each code of a draft, or lets the target's distributions decide: `decided`."""
+    """Accepts or resamples each code of a draft.
+
+    Where codes are not independent, the target's distributions do so: `CodeDistribution.decided`.
+    """
 
     exact = True
     needs_codes = True

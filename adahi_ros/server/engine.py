@@ -380,7 +380,7 @@ def _checked_draft(
         return Proposal(drafted)
     space = signature.codes
     books, entries = (0, 0) if space is None else (space.codebooks, space.codebook_size)
-    if space is None or not (space.sequential and 0 < codes.size < books):  # such a draft may be shorter
+    if space is None or not (space.sequential and 0 < codes.size < books):  # then a draft may be shorter
         check_size("codes", codes.size, (books,))
     books = codes.size
     for index, code in enumerate(codes.tolist()):

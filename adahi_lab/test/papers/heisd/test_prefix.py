@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test.papers.still_target import NO_DRAWS, outcome_of
 
 from adahi_lab.papers.heisd.prefix import LONGEST, Prefix
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
-from test.papers.still_target import NO_DRAWS, outcome_of
 
 SCALE = np.array([1.0, 10.0, 0.1], np.float32)
 

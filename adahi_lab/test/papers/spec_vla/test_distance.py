@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test.papers.still_target import NO_DRAWS, SCALE, Still, T, described, outcome_of, request_for
 
 from adahi_lab.papers.spec_vla.distance import Distance
 from adahi_ros.core.proposal import Proposal
@@ -16,7 +17,6 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import Reply
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.steps import Outcome, judged
-from test.papers.still_target import NO_DRAWS, SCALE, Still, T, described, outcome_of, request_for
 
 DESCRIPTION = described("distance")
 
