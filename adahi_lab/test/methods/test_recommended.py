@@ -55,7 +55,7 @@ def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_get(task: str) -
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"proposer": "guess"}, "proposer: 'guess', must be one of draft, chunk, plan, corrector"),
+        ({"proposer": "guess"}, "proposer: 'guess', must be one of draft, plan, corrector"),
         ({"wait_policy": "never"}, "wait_policy: 'never', must be one of wait, ahead"),
         ({"gate": {"name": "guess", "threshold": 1.0}}, "gate: 'guess', must be one of"),
         ({"gate": {"name": "age", "threshold": float("nan")}}, "threshold: nan, must be finite"),
