@@ -191,20 +191,35 @@ def seeded(seed: int, make: Callable[[], M]) -> M:
         return make()
 
 
-def in_rounds(
-    count: int, run: Run, on_round: Callable[[int], None] = lambda rounds: None
-) -> Iterator[tuple[Run, bool]]:
-    """Yield the run of each round's fit, and whether it is the last: only that one is shown and saved.
+Note = Callable[[list[float], int], dict[str, object]]
+"""From the losses and the number of weights to the checkpoint's notes on its training."""
 
-    Args:
-        count: of rounds.
-        run: of the last fit.
+
+@dataclass(frozen=True)
+class Course:
+    """How a student of a target is trained in rounds of rollouts, each with a fit, into a folder.
+
+    Attributes:
+        folder: gets the checkpoint, after every round.
+        name: of the checkpoint.
+        run: of the last fit; only this one is shown and saved.
+        note: of the last fit.
+        on_episodes: called with the number of episodes rolled out so far.
         on_round: called with the number of rounds so far.
     """
-    for number in range(1, count + 1):
-        last = number == count
-        yield run if last else Run(run.seed), last
-        on_round(number)
+
+    folder: Path
+    name: str
+    run: Run
+    note: Note = lambda losses, parameters: {}
+    on_episodes: Callable[[int], None] = lambda episodes: None
+    on_round: Callable[[int], None] = lambda rounds: None
+
+    def rounds(self, count: int) -> Iterator[tuple[Run, Note]]:
+        """Yield the run and the notes of each of so many fits."""
+        for number in range(1, count + 1):
+            yield (self.run, self.note) if number == count else (Run(self.run.seed), lambda *fitted: {})
+            self.on_round(number)
 
 
 def digest_of(*tensors: Tensor) -> str:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from adahi_lab.calibration.target_plans import Planned
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.tasks import make
-from adahi_lab.training.fitting import Run, digest_of, fit, in_rounds, seeded
+from adahi_lab.training.fitting import Course, Note, Run, digest_of, fit, seeded
 from adahi_lab.training.intent_data import IntentExamples, drawn_requests, lesson, newest_requests
 from adahi_lab.training.recipes import IntentRecipe
 from adahi_lab.training.train_corrector import root_mean_square, split
@@ -178,44 +178,28 @@ def save_intent(
     return Intent(checkpoint, IntentEncoder(read))
 
 
-def train_intent(
-    task: str,
-    target: Policy,
-    recipe: IntentRecipe,
-    folder: Path,
-    run: Run,
-    note: Callable[[list[float], int], dict[str, Any]],
-    name: str,
-    on_episodes: Callable[[int], None] = lambda episodes: None,
-    on_round: Callable[[int], None] = lambda rounds: None,
-) -> list[float]:
-    """Train an encoder and the network that acts by its intents into a folder; return the last losses.
+def train_intent(task: str, target: Policy, recipe: IntentRecipe, course: Course) -> list[float]:
+    """Train an encoder and the network that acts by its intents; return the last losses.
 
     Args:
         task: what `make` takes.
         target: makes the plans.
         recipe: settings of the training.
-        folder: gets the checkpoints.
-        run: of the last fit.
-        note: returns the checkpoint's notes on its training, from losses and number of weights.
-        name: of the acting network's checkpoint.
-        on_episodes: called with the number of episodes rolled out so far.
-        on_round: called with the number of rounds so far; the folder has their checkpoint.
+        course: its checkpoint is that of the acting network.
     """
     lessons: list[IntentExamples] = []
     intent: Intent | None = None
     losses: list[float] = []
-    for fitting, last in in_rounds(recipe.rounds, run, on_round):
+    for run, note in course.rounds(recipe.rounds):
         before = len(lessons) * recipe.episodes
         numbers = lesson_episodes(recipe.episodes, before)
         act = None if intent is None else _acting(intent, recipe.reads_extra)
         noise = recipe.noise if intent is None else 0.0
         how = recipe.replies, noise, recipe.rests
         lessons.append(lesson(make(task), target, recipe.seed, numbers, act, *how))
-        on_episodes(before + recipe.episodes)
-        notes = note if last else lambda losses, count: {}
+        course.on_episodes(before + recipe.episodes)
         examples = IntentExamples.joined(lessons)
-        intent, losses = _trained(examples, recipe, folder, fitting, notes, name)
+        intent, losses = _trained(examples, recipe, course.folder, run, note, course.name)
     return losses
 
 
@@ -286,7 +270,7 @@ def _trained(
     recipe: IntentRecipe,
     folder: Path,
     run: Run,
-    note: Callable[[list[float], int], dict[str, Any]],
+    note: Note,
     name: str,
 ) -> tuple[Intent, list[float]]:
     extra_dim = examples.extra.shape[1]

@@ -24,14 +24,13 @@ from adahi_lab.training.recipes import (
     TARGET,
     TOKENS,
     VQBET,
-    CorrectorRecipe,
     IntentRecipe,
     ModelRecipe,
     NetworkRecipe,
     Recipe,
     TokenRecipe,
 )
-from adahi_lab.training.staging import STATES, StagedFolder
+from adahi_lab.training.staging import StagedFolder
 from adahi_lab.training.token_training import codec_of, train_tokens
 from adahi_lab.training.train_corrector import train_in_simulation
 from adahi_lab.training.trainer import TOKENIZER, Stages, Trainer
@@ -40,8 +39,6 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.flow.flow_torch import save_flow
-from adahi_ros.policies.intent.intent_checkpoint import SUFFIX
-from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.onnx_export import export
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, load_tokenizer, save_tokenizer
@@ -148,8 +145,11 @@ def train_recipe(
     for name, how in taught.items():
         where = out if TARGET in wanted else staged.out
         target = load_policy(where / TARGET, "onnxruntime")
-        shown = None if isinstance(how, IntentRecipe) else for_robots()
-        _train_pupil(trainer, out, name, task, target, shown, seeded(how))
+        how = seeded(how)
+        if isinstance(how, IntentRecipe):
+            train_intent(task, target, how, trainer.course(name, how))
+        else:
+            train_in_simulation(task, target, for_robots(), how, trainer.course(name, how))
     of_task = make(task).spec.name if data is None else data.task
     figures: dict[str, Any] = {"task": of_task, "models": trainer.models}
     if codes:
@@ -196,36 +196,3 @@ def _train_policy(
             export(load_flow(folder / name), folder / f"{name}.onnx")
 
     trainer.make(name, model, train, write)
-
-
-def _train_pupil(
-    trainer: Trainer,
-    out: Path,
-    name: str,
-    task: str,
-    target: Policy,
-    data: Trajectories | None,
-    recipe: CorrectorRecipe | IntentRecipe,
-) -> None:
-    rates = len(recipe.asking_rates) if isinstance(recipe, CorrectorRecipe) else 1
-    episodes = recipe.rounds * rates * recipe.episodes
-    on_episodes = trainer.count("rollouts", episodes)
-    run = trainer.run(name, recipe)
-
-    def note(losses: list[float], parameters: int) -> dict[str, object]:
-        return trainer.finished(name, recipe, losses, parameters)
-
-    def write(folder: Path) -> None:
-        for path in (*out.glob(f"{name}.*"), *out.glob(f"{name}{SUFFIX}.*")):
-            if not path.match(STATES):
-                shutil.copy2(path, folder)
-
-    def on_round(rounds: int) -> None:
-        if trainer.stages is not None:
-            trainer.stages.on_stage(name, rounds, write)
-
-    if isinstance(recipe, IntentRecipe):
-        train_intent(task, target, recipe, out, run, note, name, on_episodes, on_round)
-    else:
-        assert data is not None
-        train_in_simulation(task, target, data, recipe, out, run, note, on_episodes, name, on_round)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from adahi_lab.training.corrector_training import (
     scales_of,
     train_corrector,
 )
-from adahi_lab.training.fitting import Run, in_rounds
+from adahi_lab.training.fitting import Course, Run
 from adahi_lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.trajectories import Trajectories
@@ -39,14 +39,9 @@ def train_in_simulation(
     target: Policy,
     data: Trajectories,
     recipe: CorrectorRecipe,
-    folder: Path,
-    run: Run,
-    note: Callable[[list[float], int], dict[str, Any]],
-    on_episodes: Callable[[int], None] = lambda episodes: None,
-    name: str = CORRECTOR,
-    on_round: Callable[[int], None] = lambda rounds: None,
+    course: Course,
 ) -> list[float]:
-    """Train a corrector of a target's plans into a folder; return the losses of the last round.
+    """Train a corrector of a target's plans; return the losses of the last round.
 
     Or a policy with the target's average action and no plans (DAgger, as for the corrector): the same network
     without the plan's features.
@@ -56,21 +51,16 @@ def train_in_simulation(
         target: makes the plans.
         data: demonstrations, for the units of its inputs; without goals for a robot that gets none.
         recipe: settings of the training.
-        folder: gets the checkpoint of that name.
-        run: of the last fit.
-        note: returns the checkpoint's notes on its training, from losses and number of weights.
-        on_episodes: called with the number of episodes rolled out so far.
-        name: `CORRECTOR`, or `DISTILLED` for that policy.
-        on_round: called with the number of rounds so far; the folder has their checkpoint.
+        course: its checkpoint is `CORRECTOR`, or `DISTILLED` for that policy.
     """
-    scales, planless = scales_of(data, with_goal=True), name == DISTILLED
+    scales, planless = scales_of(data, with_goal=True), course.name == DISTILLED
     config = _config(recipe, scales, 1 if planless else target.signature.horizon)
     acted = data.actions.min(axis=0), data.actions.max(axis=0)
     teacher = Teacher(target, scales, recipe.samples, hides_plan=planless)
     lessons: list[Examples] = []
     corrector: Corrector | None = None
     losses: list[float] = []
-    for fitting, last in in_rounds(recipe.rounds, run, on_round):
+    for run, note in course.rounds(recipe.rounds):
         for rate in recipe.asking_rates:
             before = len(lessons) * recipe.episodes
             lesson = teacher.lesson(
@@ -82,13 +72,14 @@ def train_in_simulation(
                 recipe.noise if corrector is None else 0.0,
             )
             lessons.append(lesson)
-            on_episodes(before + recipe.episodes)
+            course.on_episodes(before + recipe.episodes)
         examples = Examples.joined(lessons)
         network, losses = train_corrector(
-            examples.features, examples.wanted, config.hidden, recipe.fit, fitting, recipe.beta
+            examples.features, examples.wanted, config.hidden, recipe.fit, run, recipe.beta
         )
-        training = note(losses, weights_count(network)) if last else {}
-        corrector = Corrector(save_with_export(folder, name, network, config, scales, acted, training))
+        notes = note(losses, weights_count(network))
+        trained = network, config, scales, acted, notes
+        corrector = Corrector(save_with_export(course.folder, course.name, *trained))
     return losses
 
 

@@ -8,6 +8,7 @@ export. The loop, `fit`, the bar, the saved state and the evaluations on the way
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -20,10 +21,11 @@ from torch import nn
 
 from adahi_lab.tasks import make
 from adahi_lab.tasks.demonstrations import collect_parallel
-from adahi_lab.training.fitting import Run
-from adahi_lab.training.recipes import DemonstrationRecipe, F, NetworkRecipe
+from adahi_lab.training.fitting import Course, Run
+from adahi_lab.training.recipes import CorrectorRecipe, DemonstrationRecipe, F, IntentRecipe, NetworkRecipe
 from adahi_lab.training.staging import STATES
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.policies.intent.intent_checkpoint import SUFFIX
 
 PIECE_EPISODES = 200  # a stopped run keeps whole pieces; a multiple of `BATCH_EPISODES`
 LAST_LOSSES = 100  # the reported loss is their mean
@@ -111,6 +113,23 @@ class Trainer:
             stages.on_stage(name, math.ceil(done / every), lambda folder: write(folder, module, note))
 
         return replace(run, save_every=every, on_save=on_save)
+
+    def course(self, name: str, recipe: CorrectorRecipe | IntentRecipe) -> Course:
+        """Return the course of a student with a bar for its rollouts, and one for its last fit."""
+        rates = len(recipe.asking_rates) if isinstance(recipe, CorrectorRecipe) else 1
+        on_episodes = self.count("rollouts", recipe.rounds * rates * recipe.episodes)
+
+        def write(folder: Path) -> None:
+            for path in (*self.folder.glob(f"{name}.*"), *self.folder.glob(f"{name}{SUFFIX}.*")):
+                if not path.match(STATES):
+                    shutil.copy2(path, folder)
+
+        def on_round(rounds: int) -> None:
+            if self.stages is not None:
+                self.stages.on_stage(name, rounds, write)
+
+        note = partial(self.finished, name, recipe)
+        return Course(self.folder, name, self.run(name, recipe), note, on_episodes, on_round)
 
     def count(self, name: str, total: int) -> Callable[[int], None]:
         """Show the progress."""

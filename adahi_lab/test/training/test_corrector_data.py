@@ -15,7 +15,7 @@ from test.toys import LENGTHS, Counting, Toy, counted, float32, unit_scales
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.training import corrector_training, train_corrector
 from adahi_lab.training.corrector_data import Examples, Teacher, agreeing
-from adahi_lab.training.fitting import FitConfig, Run
+from adahi_lab.training.fitting import Course, FitConfig, Run
 from adahi_lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_lab.training.train_corrector import train_in_simulation
 from adahi_ros.core.proposal import Proposal
@@ -175,12 +175,14 @@ def train(
         Still(),
         data,
         recipe,
-        folder,
-        Run(seed),
-        lambda losses, parameters: {"parameters": parameters, "steps": len(losses)},
-        done.append,
-        name,
-        on_round,
+        Course(
+            folder,
+            name,
+            Run(seed),
+            lambda losses, parameters: {"parameters": parameters, "steps": len(losses)},
+            done.append,
+            on_round,
+        ),
     )
     assert len(losses) == recipe.fit.steps
     return done

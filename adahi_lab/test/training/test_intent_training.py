@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adahi_lab.tasks import make
-from adahi_lab.training.fitting import FitConfig, Run
+from adahi_lab.training.fitting import Course, FitConfig, Run
 from adahi_lab.training.intent_data import (
     FIRST_ALONE,
     NEVER,
@@ -87,7 +87,7 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         episodes=2,
     )
     target = load_policy(CHECKPOINTS / TASK / "plans/target", "onnxruntime")
-    losses = train_intent(TASK, target, recipe, folder, Run(3), lambda losses, count: {}, name)
+    losses = train_intent(TASK, target, recipe, Course(folder, name, Run(3)))
     assert len(losses) == 20
     return folder / name
 

@@ -15,7 +15,7 @@ from test.toys import code_policy
 
 from adahi_lab.tasks.demonstrations import Demonstrations, collect_parallel
 from adahi_lab.training import train, trainer
-from adahi_lab.training.fitting import Run
+from adahi_lab.training.fitting import Course, Run
 from adahi_lab.training.recipes import (
     CorrectorRecipe,
     DemonstrationRecipe,
@@ -63,9 +63,9 @@ def taught(unexported: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple
     """Of each pupil that a recipe teaches: how large its goal is, and the seeds of its recipe and its run."""
     found: dict[str, tuple[int, int, int]] = {}
 
-    def teach(task: str, target: Policy, data: Trajectories, how: CorrectorRecipe, *rest: Any) -> None:
-        found[rest[-2]] = data.goals.shape[1], how.seed, rest[1].seed
-        rest[2]([0.0], 1)
+    def teach(task: str, target: Policy, data: Trajectories, how: CorrectorRecipe, course: Course) -> None:
+        found[course.name] = data.goals.shape[1], how.seed, course.run.seed
+        course.note([0.0], 1)
 
     monkeypatch.setattr(train, "train_in_simulation", teach)
     return found
@@ -106,9 +106,9 @@ def test_nothing_is_recorded_for_intents_alone(
 ) -> None:
     taught: list[str] = []
 
-    def teach(task: str, target: Policy, how: IntentRecipe, *rest: Any) -> None:
-        taught.append(rest[3])
-        rest[2]([0.0], 1)
+    def teach(task: str, target: Policy, how: IntentRecipe, course: Course) -> None:
+        taught.append(course.name)
+        course.note([0.0], 1)
 
     monkeypatch.setattr(train, "train_intent", teach)
 
