@@ -161,9 +161,9 @@ class VerifierClient:
         if signature.instruction and not instruction.strip():
             raise ValueError("instruction: empty, must say what to do: the target reads an instruction")
         jpegs = _jpegs(signature, images)
-        sent = WireWindow.of(np.asarray(window, np.float32), goal, images=jpegs)
+        sent = WireWindow.pack(np.asarray(window, np.float32), goal, images=jpegs)
         sentence = instruction if signature.instruction else ""
-        request = Request.of(draft, episode, step, sent, 0, sentence, self._deadline_s)
+        request = Request.from_draft(draft, episode, step, sent, 0, sentence, self._deadline_s)
         rule = target.rule
         if draft.data and issubclass(rule, DataRule):
             request = replace(request, rule_data=rule.pack(draft.data, LinkFacts()))

@@ -179,7 +179,7 @@ class Client:
     settings: dict[str, Any]
 
     @classmethod
-    def of(cls, name: str, task: str) -> Client:
+    def parse(cls, name: str, task: str) -> Client:
         """Parse the name of a client.
 
         Raises:
@@ -364,7 +364,7 @@ def main(
     if judged and task != "libero_goal":
         raise typer.BadParameter(f"task: {task!r}, must be libero_goal with --judged")
     try:
-        chosen = [Client.of(name, task) for name in clients.split(",")]
+        chosen = [Client.parse(name, task) for name in clients.split(",")]
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     with progress() as bar:

@@ -134,7 +134,7 @@ class Trained:
     policies: dict[Path, TokenPolicy]
 
     @classmethod
-    def of(cls, task: str, out: Path, robots: int, chunks: int) -> Trained:
+    def train(cls, task: str, out: Path, robots: int, chunks: int) -> Trained:
         """Load the drafts of a folder, and observe robots at a task."""
         special, general, target = (
             [out / f"draft_{kind}" for kind in range(KINDS)],
@@ -166,7 +166,7 @@ def pair(
     chunks: Annotated[int, typer.Option(min=1, help="Of each robot, at most")] = 4,
 ) -> None:
     """Simulate the machines with the tokens of trained drafts."""
-    trained = Trained.of(task, out, robots, chunks)
+    trained = Trained.train(task, out, robots, chunks)
     own, special = trained.own, trained.special
     title = f"{task}: {len(trained.seen)} robots by a test clock, {len(own)} chunks of {len(own[0])} tokens"
     table = narrow_table(title, ["decoding"], COLUMNS, NOTE)
@@ -189,7 +189,7 @@ def on_ray(
     """Run drafters and verifier as actors on the nodes of a Ray, and simulate the same."""
     from adahi_lab.decoding.serving_ray import RayService, nodes_of
 
-    trained = Trained.of(task, out, robots, chunks)
+    trained = Trained.train(task, out, robots, chunks)
     own, unit_s = trained.own, 1e-3 * pass_ms
     service = Service(KINDS, 0.1 * unit_s, 0.01 * unit_s, unit_s, 0.005 * unit_s)
     ways = {

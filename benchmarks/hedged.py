@@ -128,7 +128,7 @@ def measure(way: str, first: str, verifiers: str, episodes: int, seed: int, scra
         carried = [link.traffic() for link in links]
         load = os.getloadavg()[0]
     values = json.loads(record.read_text())
-    return {**figures(RunRecord.of(values["run"]), values["diagnostics"], carried), "load": load}
+    return {**figures(RunRecord.from_values(values["run"]), values["diagnostics"], carried), "load": load}
 
 
 def figures(run: RunRecord, diagnostics: dict[str, str], carried: Sequence[Traffic]) -> dict[str, Any]:

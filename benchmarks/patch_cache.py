@@ -75,7 +75,9 @@ def untrained(task: str, recipe_file: Path, folder: Path) -> Path:
         **size,
     )
     torch.manual_seed(SEED)
-    network = TokenNetwork(config, InputMoments.of(Moments.of(data.observations), Moments.of(data.goals)))
+    network = TokenNetwork(
+        config, InputMoments.from_moments(Moments.measure(data.observations), Moments.measure(data.goals))
+    )
     save_codec(folder, codec)
     save_tokens(folder, "target", network.eval(), {"steps": 0})
     return folder / "target"

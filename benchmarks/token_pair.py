@@ -77,7 +77,7 @@ class Kept:
         self._path = path
         self._known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
 
-    def of(self, about: Sequence[object], measure: Callable[[], Any]) -> Any:
+    def measured_once(self, about: Sequence[object], measure: Callable[[], Any]) -> Any:
         """Return what a key has, measured if it is missing."""
         key = " ".join(map(str, about))
         if key not in self._known:
@@ -102,7 +102,7 @@ def at_clock(task: str, folder: Path, out: Path, episodes: int, seed: int) -> di
         made = simulated((draft, target), special, observed_chunks(task, draft, target, episodes, seed))
         return {name: asdict(each) for name, each in made.items()}
 
-    return {name: Simulated(**each) for name, each in Kept(out / CLOCK).of(about, measure).items()}
+    return {name: Simulated(**each) for name, each in Kept(out / CLOCK).measured_once(about, measure).items()}
 
 
 def played(
@@ -129,7 +129,7 @@ def played(
                     content.update(path.read_bytes())
                 about = line.method, line.decodes, line.decides, episodes, seed, target.digest
                 key = *about, line.checkpoints, content.hexdigest()
-                made = kept.of(key, lambda: asdict(play(line, method, comparison, numbers, say)))  # noqa: B023
+                made = kept.measured_once(key, lambda: asdict(play(line, method, comparison, numbers, say)))  # noqa: B023
             except (ValueError, FileNotFoundError) as error:
                 print(f"{line.name} is left out: {error}")
                 continue

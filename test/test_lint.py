@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("package.xml", "adahi_msgs/package.xml")
 OTHERS = ("config", "launch")
 LONGEST = 70  # characters
+UNSEARCHABLE = {"of", "look", "due"}  # names of functions, also with underscores before them
 
 
 def test_names_of_tests_are_short() -> None:
@@ -23,6 +25,30 @@ def test_names_of_tests_are_short() -> None:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     ]
     assert [name for name in names if len(name) > LONGEST] == []
+
+
+def definitions(*packages: str) -> Iterator[tuple[str, ast.AST]]:
+    for package in packages:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text())):
+                yield str(file.relative_to(ROOT)), node
+
+
+def test_names_of_functions_can_be_searched() -> None:
+    found = [
+        f"{file}: {node.name}"
+        for file, node in definitions("adahi_ros", "adahi_lab/adahi_lab")
+        if isinstance(node, ast.FunctionDef) and node.name.lstrip("_") in UNSEARCHABLE
+    ]
+    assert found == []
+
+
+def test_no_two_classes_of_the_product_have_the_same_name() -> None:
+    places: dict[str, list[str]] = {}
+    for file, node in definitions("adahi_ros"):
+        if isinstance(node, ast.ClassDef):
+            places.setdefault(node.name, []).append(file)
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
 @pytest.mark.parametrize("paths", [PACKAGES, OTHERS])

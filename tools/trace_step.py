@@ -67,7 +67,7 @@ class Clock:
 
 
 class Sink:
-    """A `CommandSink` that drops its commands."""
+    """A `Commander` that drops its commands."""
 
     def __init__(self, guard: Guard, commands: Commands, clock: Clock) -> None:
         self._guard, self._commands, self._clock = guard, commands, clock

@@ -147,7 +147,7 @@ def read_dataset(
     whole = WholeActions(contract, on_measured)
     encode = encoder_of(contract)
     totals = BagTotals()
-    episodes: list[list[_Step]] = []
+    episodes: list[list[_RecordedStep]] = []
     bag_of: list[int] = []
 
     def lost(loss: str) -> None:
@@ -195,7 +195,7 @@ def beside(instructed: bool) -> Kinds:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _RecordedStep:
     observation: Observation
     action: np.ndarray
     number: int
@@ -283,13 +283,13 @@ class _Pass:
             at_ns = stamp_ns(message.header.stamp) or received.received_ns
             self._results.append(_Result(len(self._observations), number, at_ns, bool(message.success)))
 
-    def episodes(self, whole: WholeActions, keep_failures: bool) -> list[list[_Step]]:
+    def episodes(self, whole: WholeActions, keep_failures: bool) -> list[list[_RecordedStep]]:
         """Return the episodes of the bag, without those left out; `whole` completes their actions."""
         chosen = self._chosen()
         failed = self._failed()
         if not keep_failures:
             self._totals.counts["failed_episodes"] += sum(bool(failed[rows.start]) for rows in self._runs())
-        episodes: list[list[_Step]] = []
+        episodes: list[list[_RecordedStep]] = []
         last: Observation | None = None
         has_action, previous = True, ""
         for index, observation in enumerate(self._observations):
@@ -314,8 +314,8 @@ class _Pass:
                 has_action = True
             elif has_action:
                 parts = zip(self._actions, chosen[index], strict=True)
-                action = whole.of([of[row][1] for of, row in parts], observation)
-                episodes[-1].append(_Step(observation, action, index, instruction))
+                action = whole.action_from([of[row][1] for of, row in parts], observation)
+                episodes[-1].append(_RecordedStep(observation, action, index, instruction))
         self._totals.counts["steps_without_action"] += not has_action
         return [episode for episode in episodes if episode]
 

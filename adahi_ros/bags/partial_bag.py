@@ -125,7 +125,7 @@ class PartialBag:
         self._faults += [f"{name}: {METADATA} does not name it" for name in there if name not in named]
         return [there[name] for name in named if name in there]
 
-    def _survey(self, file: Path) -> _Part:
+    def _survey(self, file: Path) -> _SoundPart:
         count, oldest, newest, behind_ns = 0, 0, 0, 0
         for connection, time_ns, _ in whole_messages(file, self._faults):
             self._connections.setdefault((connection.topic, connection.msgtype), connection)
@@ -133,11 +133,11 @@ class PartialBag:
             newest = max(newest, time_ns) if count else time_ns
             behind_ns = max(behind_ns, newest - time_ns)
             count += 1
-        return _Part(file, count, (newest - oldest) / NANOSECONDS, behind_ns)
+        return _SoundPart(file, count, (newest - oldest) / NANOSECONDS, behind_ns)
 
 
 @dataclass(frozen=True)
-class _Part:
+class _SoundPart:
     """A file of a bag, up to its first fault: no message is over `behind_ns` behind an earlier one."""
 
     file: Path

@@ -51,7 +51,7 @@ class WholeActions:
             )
         on_measured(f"{fault}; the measured position counts instead")
 
-    def of(self, recorded: Sequence[np.ndarray], observation: Observation) -> np.ndarray:
+    def action_from(self, recorded: Sequence[np.ndarray], observation: Observation) -> np.ndarray:
         """Return an action (A,) in the policy's units.
 
         Args:
@@ -64,7 +64,7 @@ class WholeActions:
         rest = iter(recorded)
         return np.concatenate(
             [
-                next(rest) if places is None else sink.source.from_wire(places.of(observation.read))
+                next(rest) if places is None else sink.source.from_wire(places.positions_in(observation.read))
                 for sink, places in self._measured
             ]
         )

@@ -30,10 +30,10 @@ def up(
     path = _found(file)
     with fleet_up(path, {}, say) as fleet:
         fleet.await_serving()
-        fleet.look()
+        fleet.restart_killed()
         say("serves robots; Ctrl-C stops it")
         while True:
-            fleet.look()
+            fleet.restart_killed()
             time.sleep(LOOK_S)
 
 

@@ -248,7 +248,7 @@ class ObservationAssembler:
         at_ns = self._stamp(self._pacer, message, now_ns)
         if self.contract.episode is not None:
             self._begin(_Pace(at_ns, *self._counted(self.contract.episode, message)))
-        elif self._due(at_ns):
+        elif self._begins_step(at_ns):
             self._begin(_Pace(at_ns, self._episode, self._step))
 
     def _begin(self, pace: _Pace) -> None:
@@ -268,7 +268,7 @@ class ObservationAssembler:
         episode, step = map(int, numbers)
         return episode, step
 
-    def _due(self, at_ns: int) -> bool:
+    def _begins_step(self, at_ns: int) -> bool:
         """Count steps and episodes by the times of the pacing samples."""
         period_ns = round(self.contract.period_s * NANOSECONDS)
         last_ns, gap_ns = self._last_ns, max(round(EPISODE_GAP_S * NANOSECONDS), 5 * period_ns)

@@ -224,7 +224,7 @@ class MeasuredPositions:
         """The joints without an observed position."""
         return tuple(name for name, place in zip(self.names, self.places, strict=True) if place is None)
 
-    def of(self, read: np.ndarray) -> np.ndarray:
+    def positions_in(self, read: np.ndarray) -> np.ndarray:
         """Return the positions (A,) float64 in rad or m, NaN where they are unknown.
 
         Args:

@@ -31,7 +31,7 @@ class InputError(ValueError):
 
 
 @dataclass(frozen=True)
-class _Part:
+class _FieldPart:
     """Numbers of one field of a message.
 
     Attributes:
@@ -146,7 +146,7 @@ class FieldReader:
             parts = [self._named(message, part, self._naming) for part in self._parts]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _named(self, message: object, part: _Part, naming: _Naming) -> np.ndarray:
+    def _named(self, message: object, part: _FieldPart, naming: _Naming) -> np.ndarray:
         names = list(getattr(message, naming.names))
         index = {name: position for position, name in enumerate(names)}
         missing = [name for name in part.names if name not in index]
@@ -166,7 +166,7 @@ class FieldReader:
             raise InputError(field, f"{len(values)} values, expected {len(names)}")
         return _picked(field, values, [index[name] for name in part.names])
 
-    def _plain(self, message: Any, part: _Part) -> np.ndarray:
+    def _plain(self, message: Any, part: _FieldPart) -> np.ndarray:
         field, value = f"{self._topic}.{part.field}", message
         for attribute in part.field.split("."):
             try:
@@ -187,27 +187,27 @@ class FieldReader:
         return _picked(field, values, part.indices)
 
 
-def _plain_parts(select: Sequence[str]) -> tuple[_Part, ...]:
+def _plain_parts(select: Sequence[str]) -> tuple[_FieldPart, ...]:
     def array_of(path: str) -> str:
         field, _, last = path.rpartition(".")
         return field if last.isdecimal() and field else ""
 
-    parts: list[_Part] = []
+    parts: list[_FieldPart] = []
     for field, paths in groupby(select, key=array_of):
         if field:
-            parts.append(_Part(field, indices=tuple(int(path.rpartition(".")[2]) for path in paths)))
+            parts.append(_FieldPart(field, indices=tuple(int(path.rpartition(".")[2]) for path in paths)))
         else:
-            parts += [_Part(path) for path in paths]
+            parts += [_FieldPart(path) for path in paths]
     return tuple(parts)
 
 
-def _named_parts(select: Sequence[str], naming: _Naming, kind: str) -> tuple[_Part, ...]:
+def _named_parts(select: Sequence[str], naming: _Naming, kind: str) -> tuple[_FieldPart, ...]:
     for path in select:
         field, _, name = path.partition(".")
         if field not in naming.fields or not name:
             raise ValueError(f"{path!r}, for {kind} must be FIELD.NAME with a field of {naming.fields}")
     return tuple(
-        _Part(field, names=tuple(path.partition(".")[2] for path in paths))
+        _FieldPart(field, names=tuple(path.partition(".")[2] for path in paths))
         for field, paths in groupby(select, key=lambda path: path.partition(".")[0])
     )
 

@@ -104,15 +104,15 @@ class Observations:
     def rows(self, which: np.ndarray) -> Observations:
         """Return the observations of some robots, by mask or index."""
 
-        def of(each: tuple[Any, ...]) -> tuple[Any, ...]:
+        def chosen(each: tuple[Any, ...]) -> tuple[Any, ...]:
             return tuple(each[row] for row in np.arange(len(each))[which]) if each else ()
 
         return Observations(
             {name: values[which] for name, values in self.features.items()},
             {name: values[which] for name, values in self.conditions.items()},
-            of(self.instructions),
+            chosen(self.instructions),
             {name: values[which] for name, values in self.images.items()},
-            of(self.episodes),
+            chosen(self.episodes),
         )
 
 

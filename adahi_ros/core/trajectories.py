@@ -93,15 +93,15 @@ class Trajectories:
         spans = list(self.spans())
         rows = np.concatenate([np.arange(*spans[number]) for number in numbers])
         ends = np.cumsum([spans[number][1] - spans[number][0] for number in numbers])
-        return self._of(rows, self.goals[list(numbers)], ends)
+        return self._with_rows(rows, self.goals[list(numbers)], ends)
 
     def where(self, kept: np.ndarray) -> Trajectories:
         """Return the steps of a mask (T,), at least one; episodes without steps are removed."""
         counts = [int(kept[start:end].sum()) for start, end in self.spans()]
         some = np.array(counts) > 0
-        return self._of(kept, self.goals[some], np.cumsum(counts)[some])
+        return self._with_rows(kept, self.goals[some], np.cumsum(counts)[some])
 
-    def _of(self, rows: np.ndarray, goals: np.ndarray, ends: np.ndarray) -> Trajectories:
+    def _with_rows(self, rows: np.ndarray, goals: np.ndarray, ends: np.ndarray) -> Trajectories:
         parts = self.observations[rows], self.actions[rows]
         return Trajectories(self.task, *parts, goals, ends, self.image_features[rows], self.labels[rows])
 

@@ -115,7 +115,7 @@ class SentParts(NamedTuple):
     codes: bool
     data: bool = False
 
-    def of(self, draft: Proposal, ahead: int = 0) -> Proposal:
+    def select(self, draft: Proposal, ahead: int = 0) -> Proposal:
         """Return these parts of a draft.
 
         Args:
@@ -180,7 +180,7 @@ class Request:
     assignment: int = NO_ASSIGNMENT
 
     @classmethod
-    def of(
+    def from_draft(
         cls,
         draft: Proposal,
         episode: int,

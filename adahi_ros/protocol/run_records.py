@@ -73,7 +73,7 @@ class RunRecord:
     crossed: Crossed | None = None
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> RunRecord:
+    def from_values(cls, values: Mapping[str, Any]) -> RunRecord:
         """Read a record from the `json` form of its `dataclasses.asdict`."""
         crossed = values["crossed"]
         return cls(

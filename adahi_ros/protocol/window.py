@@ -74,7 +74,7 @@ class WireWindow(NamedTuple):
     length: int = 0
 
     @classmethod
-    def of(
+    def pack(
         cls,
         numbers: np.ndarray,
         goal: np.ndarray,

@@ -10,7 +10,7 @@ import numpy as np
 from adahi_ros.contract.assembler import Observation
 
 
-class CommandSink(Protocol):
+class Commander(Protocol):
     """Takes the robot's actions, and commands them as far as that is safe."""
 
     def observed(self) -> None:

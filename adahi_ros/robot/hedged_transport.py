@@ -161,7 +161,7 @@ class HedgedTransport(Transport):
         for pending in self._open:
             if now_s >= pending.hedge_s:
                 self._ask_another(pending, now_s)
-        self._look(now_s)
+        self._update_ends(now_s)
         arrived, self._arrived = self._arrived, []
         return arrived
 
@@ -259,7 +259,7 @@ class HedgedTransport(Transport):
     def _fits(self, end: VerifierEndpoint) -> bool:
         return end.description is not None and not end.trouble
 
-    def _look(self, now_s: float) -> None:
+    def _update_ends(self, now_s: float) -> None:
         """Update which verifiers are there and reply, and request descriptions that are due."""
         for end in self._ends:
             end.count_misses(now_s)

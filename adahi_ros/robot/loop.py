@@ -15,7 +15,7 @@ from adahi_ros.protocol.notice import Notice
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import Request
 from adahi_ros.robot.assignments import AssignmentWatch
-from adahi_ros.robot.command_sink import CommandSink
+from adahi_ros.robot.command_sink import Commander
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.session import WITHOUT_REQUEST, VerifierSession, VerifierState
@@ -60,7 +60,7 @@ class ControlLoop:
         robot_id: str,
         seed: int,
         deadline_s: float,
-        commands: CommandSink,
+        commands: Commander,
         status: Callable[[StepRecord], None],
         fallback: Fallback,
         clock: Callable[[], float],
@@ -242,7 +242,7 @@ class ControlLoop:
             if trouble is not None:
                 if trouble.reason is not Reason.BUSY:  # then pending requests were accepted before
                     self._ahead.cancel()
-            elif self._ahead.due(wanted, left, now_s):
+            elif self._ahead.wants_request(wanted, left, now_s):
                 committed = min(left, self._ahead.delay_steps, self._session.target.horizon - 1)
                 request = self._request(active, self._ahead.needed_in_s(left), committed)
                 active.pending = self._ahead.submit(request, active.step.index, now_s)
@@ -297,9 +297,9 @@ class ControlLoop:
         self._instructed |= bool(instruction)
         observation, window = active.observation, self._view.window(target)
         episode, step = observation.episode, observation.step
-        draft = self._session.sent_parts.of(draft, committed)
+        draft = self._session.sent_parts.select(draft, committed)
         content = committed, instruction, needed_in_s, intent_only
-        return Request.of(draft, episode, step, window, *content)
+        return Request.from_draft(draft, episode, step, window, *content)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in the outcome of this step's request, with `ahead`."""

@@ -115,7 +115,7 @@ class RequestsAhead:
             "faster"
         )
 
-    def due(self, wanted: bool, left: int, now_s: float) -> bool:
+    def wants_request(self, wanted: bool, left: int, now_s: float) -> bool:
         """Return whether to send a request now.
 
         Args:
@@ -137,7 +137,7 @@ class RequestsAhead:
         return bool(is_due(wanted, left, self.delay_steps, count, overdue))
 
     def submit(self, request: Request, step: int, now_s: float) -> PendingRequest:
-        """Request the plan from a control step on; only while the session is READY and a request is `due`.
+        """Request the plan from a control step on; only while the session is READY and one is wanted.
 
         Args:
             request: to send.

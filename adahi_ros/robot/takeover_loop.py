@@ -52,7 +52,7 @@ class TakeoverLoop(ControlLoop):
 
     def observe(self, observation: Observation) -> None:
         """See `ControlLoop`."""
-        self._look()
+        self._note_who_drives()
         super().observe(observation)
 
     def stop(self) -> None:
@@ -61,7 +61,7 @@ class TakeoverLoop(ControlLoop):
         self._driven = self._yields = False
         self._stand_in = None
 
-    def _look(self) -> None:
+    def _note_who_drives(self) -> None:
         """Notice a change of who drives."""
         drives = self._person.drives
         if drives != self._driven:
@@ -90,7 +90,7 @@ class TakeoverLoop(ControlLoop):
             super()._go_on(active)
 
     def _finish(self, active: ActiveStep, outcome: Outcome) -> None:
-        self._look()  # a person may have taken over while the step waited for its reply
+        self._note_who_drives()  # a person may have taken over while the step waited for its reply
         if self._driven:
             self._drive(active)
         else:

@@ -76,7 +76,7 @@ class TargetView(ABC):
         goal = _values(shown[-1], target.conditions)
         if target.images:
             jpegs = [self._compressed(each, image.name, image) for each in shown for image in target.images]
-            return WireWindow.of(values, goal, images=jpegs)
+            return WireWindow.pack(values, goal, images=jpegs)
         # An observation that is read whole ends with the image features.
         whole = [feature.name for feature in read] == [OBSERVATION]
         return self._sent(values, goal, shown, self.number_dim if whole else values.shape[1])
@@ -115,14 +115,14 @@ class Features(TargetView):
     """The features as float16: the target sees what the draft sees."""
 
     def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen], numbers: int) -> WireWindow:
-        return WireWindow.of(values[:, :numbers], goal, features=values[:, numbers:])
+        return WireWindow.pack(values[:, :numbers], goal, features=values[:, numbers:])
 
 
 class Numbers(TargetView):
     """Nothing of the cameras: the target reads zeros instead."""
 
     def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen], numbers: int) -> WireWindow:
-        return WireWindow.of(values[:, :numbers], goal)
+        return WireWindow.pack(values[:, :numbers], goal)
 
 
 class Jpegs(TargetView):
@@ -132,7 +132,7 @@ class Jpegs(TargetView):
 
     def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen], numbers: int) -> WireWindow:
         jpegs = [self._compressed(each, name) for each in shown for name in each.images]
-        return WireWindow.of(values[:, :numbers], goal, images=jpegs)
+        return WireWindow.pack(values[:, :numbers], goal, images=jpegs)
 
 
 VIEWS: dict[str, type[TargetView]] = {"features": Features, "jpeg": Jpegs, "none": Numbers}

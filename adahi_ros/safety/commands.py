@@ -98,10 +98,10 @@ class Commands:
             return Outgoing()
         self._end_s = now_s + LONGEST_STOP_S
         self._guard.stop()
-        return self.look(now_s)
+        return self.brake_if_held(now_s)
 
     def close(self, now_s: float) -> Outgoing:
-        """Hold the robot permanently, before the node ends: `look` while it is `closing`, then `halt`."""
+        """Hold the robot for good, before the node ends: `brake_if_held` while `closing`, then `halt`."""
         self._closed = True
         return self.stop(now_s)
 
@@ -127,7 +127,7 @@ class Commands:
             stamp_s: of the observation, on any clock; None for now.
         """
         wanted = np.asarray(self._action.to_wire(action), dtype=np.float64)
-        return self.pass_on(wanted, self._measured.of(read), now_s, action, stamp_s)
+        return self.pass_on(wanted, self._measured.positions_in(read), now_s, action, stamp_s)
 
     def pass_on(
         self,
@@ -144,7 +144,7 @@ class Commands:
         """
         command = self._guard.act(wanted, measured, now_s, stamp_s, person)
         if command is None and self._guard.moving:
-            return replace(self.look(now_s), action=None, brakes=True)
+            return replace(self.brake_if_held(now_s), action=None, brakes=True)
         # Without intervention, return the action itself: a conversion and its inverse may change bits.
         return self._outgoing(command, now_s, None if self._guard.interventions else action)
 
@@ -160,7 +160,9 @@ class Commands:
         why: Intervention = Intervention.UNVERIFIED,
     ) -> Outgoing:
         """Hold the robot: there is an observation, but no allowed action; arguments as `send`."""
-        return self._outgoing(self._guard.withhold(now_s, why, self._measured.of(read), stamp_s), now_s)
+        return self._outgoing(
+            self._guard.withhold(now_s, why, self._measured.positions_in(read), stamp_s), now_s
+        )
 
     def commanded(self) -> np.ndarray | None:
         """Return the last command, as an action (A,), if there was one since the previous call.
@@ -173,11 +175,11 @@ class Commands:
 
     # Of time
 
-    def look(self, now_s: float) -> Outgoing:
+    def brake_if_held(self, now_s: float) -> Outgoing:
         """Hold the robot where necessary; call it every control period."""
         if self._guard.moving and now_s >= self._end_s and not (self._guard.active or self._closed):
             return self.halt(now_s)
-        outgoing = self._outgoing(self._guard.look(now_s), now_s)
+        outgoing = self._outgoing(self._guard.brake_if_held(now_s), now_s)
         if outgoing.command is None and self._published != self._state(now_s):
             return Outgoing(record=self.record(now_s))
         return outgoing

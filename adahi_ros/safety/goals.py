@@ -34,7 +34,7 @@ class Goals:
     def want(self, position: float, now_s: float) -> float | None:
         """Set the wanted position; return the goal to send now, None for none."""
         self._wanted = position
-        return self._due(now_s)
+        return self._goal_to_send(now_s)
 
     def answered(self, number: int, accepted: bool, now_s: float) -> float | None:
         """Process the answer to the goal of a number; return the one to send now, None for none.
@@ -47,7 +47,7 @@ class Goals:
         if not accepted:
             self._sent = None
             self._retry_s = now_s + RETRY_S
-        return self._due(now_s)
+        return self._goal_to_send(now_s)
 
     def lost(self) -> None:
         """Forget all goals: the server is gone, and a new server knows none of them."""
@@ -62,7 +62,7 @@ class Goals:
         """Whether no position is wanted."""
         return self._wanted is None
 
-    def _due(self, now_s: float) -> float | None:
+    def _goal_to_send(self, now_s: float) -> float | None:
         if self._answer_s is not None and now_s >= self._answer_s:
             self.lost()
         if self._answer_s is not None or self._wanted is None or now_s < self._retry_s:
@@ -101,7 +101,7 @@ class Cancel:
         """Whether `want` was ever called."""
         return self._due_s < math.inf
 
-    def due(self, now_s: float) -> bool:
+    def sends_now(self, now_s: float) -> bool:
         """Return whether to send a request now."""
         if self.confirmed or now_s < self._due_s:
             return False

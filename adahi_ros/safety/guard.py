@@ -114,7 +114,7 @@ class Guard:
 
     @property
     def moving(self) -> bool:
-        """Whether `look` may still have to bring the robot to rest."""
+        """Whether `brake_if_held` may still have to bring the robot to rest."""
         return self._motion.moving
 
     @property
@@ -307,7 +307,7 @@ class Guard:
         self._checked(measured, now_s, stamp_s)
         self._commanded = self._owed = None
         self._count((self._fault(now_s) or why,))
-        return self.look(now_s)
+        return self.brake_if_held(now_s)
 
     def repeat(self, now_s: float) -> np.ndarray | None:
         """Return the last action's command again, for a repeated observation.
@@ -322,7 +322,7 @@ class Guard:
         self.velocities = None  # the robot has reached it, or nearly
         return self._commanded if self._fault(now_s) is None else None
 
-    def look(self, now_s: float) -> np.ndarray | None:
+    def brake_if_held(self, now_s: float) -> np.ndarray | None:
         """Return the command that holds the robot where necessary; call it every control period."""
         fault = self._fault(now_s)
         if fault is not None:

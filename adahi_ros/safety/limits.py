@@ -92,7 +92,7 @@ class Limits:
         }
 
     @classmethod
-    def of(cls, names: Sequence[str], limits: Mapping[str, Mapping[str, float]]) -> Limits:
+    def from_fields(cls, names: Sequence[str], limits: Mapping[str, Mapping[str, float]]) -> Limits:
         """Make limits from values by name and field; missing ones are unlimited.
 
         The exception is `following`: its default is `FOLLOWING_STEPS` times `max_step`.

@@ -71,7 +71,7 @@ def load_limits(
             field_of = dict(zip(names, commanded, strict=True))
             _check_limited(limits, field_of)
             _check_measured(limits, {name: field_of[name] for name in names if name in measured})
-        return Limits.of(names, limits)
+        return Limits.from_fields(names, limits)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

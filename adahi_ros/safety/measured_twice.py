@@ -42,7 +42,7 @@ class MeasuredTwice:
         """Take the names in a message and its sequence number.
 
         Returns:
-            Whether another joint seems to be measured twice, so that `look` is due.
+            Whether another joint seems to be measured twice, so that they must be compared now.
         """
         before = len(self._suspected) + len(self._certain)
         for name in self._wanted.intersection(names):
@@ -58,7 +58,7 @@ class MeasuredTwice:
             self._last[name] = sequence
         return len(self._suspected) + len(self._certain) > before
 
-    def look(self, publishers: Collection[bytes], now_s: float) -> Sequence[str]:
+    def joints_measured_twice(self, publishers: Collection[bytes], now_s: float) -> Sequence[str]:
         """Return the joints that two publishers measure; call it several times a second.
 
         Args:

@@ -34,7 +34,7 @@ def named_limits(name: str, required: bool, what: Commanded, measured: MeasuredP
     if not name and required:
         raise ValueError(f"safety.limits: '', must name a file of limits, or be {NO_LIMITS}")
     if name in ("", NO_LIMITS):
-        return Limits.of(what.names, {})
+        return Limits.from_fields(what.names, {})
     try:
         known = set(what.names).difference(measured.unknown)
         limits = load_limits(limits_path(name), what.names, what.fields if required else (), known)

@@ -64,7 +64,7 @@ class PersonCommands:
             self._number, self._place = self.takeover.count, None
         if wanted is None:
             return self._hold(read, now_s, stamp_s)
-        measured = self._measured.of(read)
+        measured = self._measured.positions_in(read)
         if self._place is None and (self._guard.moving or not self._engage(wanted, measured, now_s)):
             return self._hold(read, now_s, stamp_s)
         moved = self._moved(wanted)

@@ -30,7 +30,7 @@ class SolePublisher:
         """Number of publishers if there are several, else 0."""
         return len(self._gids) if len(self._gids) > 1 else 0
 
-    def look(
+    def note_publishers(
         self, gids: frozenset[bytes], matched: int | None, now_s: float, arrived_s: float | None = None
     ) -> None:
         """Note who publishes on the topic now: at every message, and often between messages.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from adahi_ros.security.policies import OF_ROBOTS, ROLES, SERVER, Policy, read_policy
+from adahi_ros.security.policies import OF_ROBOTS, ROLES, SERVER, EnclavePolicy, read_policy
 from adahi_ros.security.revocation import revoke
 
 MACHINES = "machines"
@@ -126,7 +126,7 @@ class Keystore:
                 shutil.rmtree(folder)
                 shutil.rmtree(self._path / MACHINES / name, ignore_errors=True)
 
-    def _sign(self, policy: Policy) -> None:
+    def _sign(self, policy: EnclavePolicy) -> None:
         """Create an enclave with a key, and permissions according to its policy."""
         if not self._enclave(policy.enclave).joinpath("key.pem").exists():
             self._security("create_enclave", self._path, policy.enclave)
@@ -137,7 +137,7 @@ class Keystore:
     def _enclave(self, name: str) -> Path:
         return self._path / "enclaves" / name.lstrip("/")
 
-    def _hand_out(self, machines: dict[str, list[Policy]]) -> dict[str, list[str]]:
+    def _hand_out(self, machines: dict[str, list[EnclavePolicy]]) -> dict[str, list[str]]:
         """Copy to each machine's folder its own files: its own private keys, and no other's."""
         for name, policies in machines.items():
             folder = self._path / MACHINES / name

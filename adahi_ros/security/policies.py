@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy files of SROS 2, one per role, as `ros2 security create_permission` takes them.
+"""EnclavePolicy files of SROS 2, one per role, as `ros2 security create_permission` takes them.
 
 The files in `config/sros2` are for a verifier in the namespace /server and a robot in /robot. In each
 robot's policy, every part `robot` of a name is replaced by that robot's name.
@@ -20,7 +20,7 @@ NAMED = ("topic", "service", "action")
 
 
 @dataclass(frozen=True)
-class Policy:
+class EnclavePolicy:
     """The permissions of one enclave.
 
     Attributes:
@@ -38,7 +38,7 @@ class Policy:
         tree.write(path, encoding="UTF-8", xml_declaration=True)
 
 
-def read_policy(folder: Path, role: str, robot: str = ROBOT) -> Policy:
+def read_policy(folder: Path, role: str, robot: str = ROBOT) -> EnclavePolicy:
     """Read a role's policy, for a robot of this name.
 
     Args:
@@ -64,7 +64,7 @@ def read_policy(folder: Path, role: str, robot: str = ROBOT) -> Policy:
             element.set(attribute, _renamed(element.attrib[attribute], robot))
         if element.tag in NAMED and element.text:
             element.text = _renamed(element.text, robot)
-    return Policy(enclaves[0].attrib["path"], root)
+    return EnclavePolicy(enclaves[0].attrib["path"], root)
 
 
 def _renamed(name: str, robot: str) -> str:

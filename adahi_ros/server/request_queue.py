@@ -52,7 +52,7 @@ class Turn(Generic[T]):
         """Size of its images."""
         return sum(map(len, self.request.window.rows.images))
 
-    def due(self, unsaid_s: float = UNSAID_S, used_s: float = 0.0) -> Turn[T]:
+    def with_deadline(self, unsaid_s: float = UNSAID_S, used_s: float = 0.0) -> Turn[T]:
         """Return it with its deadline.
 
         The deadline is at least `used_s` away, the recent computing time of its client for each robot.

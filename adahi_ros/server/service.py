@@ -54,7 +54,7 @@ def target_name(configured: str, checkpoint: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class ServedTarget:
+class LoadedTarget:
     """A policy that replies to robots.
 
     Attributes:
@@ -77,7 +77,7 @@ class ServedTargets:
         first: the default target, which cannot be removed.
     """
 
-    def __init__(self, first: ServedTarget) -> None:
+    def __init__(self, first: LoadedTarget) -> None:
         self._by_name = {first.description.target: first}
 
     @property
@@ -85,7 +85,7 @@ class ServedTargets:
         """Names of all targets, the default first."""
         return tuple(self._by_name)
 
-    def named(self, name: str) -> ServedTarget:
+    def named(self, name: str) -> LoadedTarget:
         """Return the target that a request names.
 
         Raises:
@@ -99,7 +99,7 @@ class ServedTargets:
             raise RequestError(RequestFault.UNKNOWN_TARGET, f"target: {name!r}, must be one of {there_are}")
         return found
 
-    def put(self, target: ServedTarget) -> None:
+    def put(self, target: LoadedTarget) -> None:
         """Serve a target from now on; it replaces a target of the same name.
 
         The replacement must read and propose the same, because robots do not request the description again.

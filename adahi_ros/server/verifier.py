@@ -159,7 +159,7 @@ class Terms:
         )
 
 
-class IntentEncoder(Protocol):
+class ReplyEncoder(Protocol):
     """Makes intents of a target's replies; see `adahi_ros.policies.intent.intent`."""
 
     fingerprint: str
@@ -240,7 +240,7 @@ class TargetVerifier:
         samples: int = SAMPLES,
         distance: float = WITHIN,
         arguments: Mapping[str, Any] = MappingProxyType({}),
-        intents: IntentEncoder | None = None,
+        intents: ReplyEncoder | None = None,
     ) -> None:
         rule = rule_for(rule, policy.signature)
         if not 0.0 < temperature < np.inf:

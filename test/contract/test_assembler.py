@@ -311,7 +311,7 @@ def test_each_joint_position_is_known_whatever_the_policys_unit() -> None:
     assert values(observation)[1] == 10.0  # the policy sees the clamp's end
     measured = inputs.contract.measured(["b", "gripper", "a"])
     assert measured.unknown == ("gripper",)
-    positions = measured.of(observation.read)
+    positions = measured.positions_in(observation.read)
     assert positions.dtype == np.float64
     np.testing.assert_array_equal(positions, [1.0 / 3.0, np.nan, 0.1])
 

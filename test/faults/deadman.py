@@ -10,7 +10,7 @@ import rclpy
 from rclpy.lifecycle import LifecycleNode
 from std_msgs.msg import Bool
 
-from adahi_ros.nodes.robot.operator import Operator
+from adahi_ros.nodes.robot.operator import OperatorInputs
 
 TIMEOUT_S = 0.3
 PERIOD_S = 0.05
@@ -44,7 +44,7 @@ def said(log: Path, word: str) -> bool:
 
 def watch(node: LifecycleNode) -> None:
     """Say when the publisher is known, and at every change whether the robot may move."""
-    operator = Operator(node, lambda: True, lambda: None)
+    operator = OperatorInputs(node, lambda: True, lambda: None)
     operator.permission.configure(True, TIMEOUT_S)
     before, knows = None, False
     while True:

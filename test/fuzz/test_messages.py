@@ -145,7 +145,7 @@ class Robot:
         names = [path.partition(".")[2] for path in contract.action.select]
         self.measured = contract.measured(tuple(names))
         bound = {"position_low": -POSITION, "position_high": POSITION, "velocity": VELOCITY}
-        limits = Limits.of(names, {name: {**bound, "acceleration": ACCELERATION} for name in names})
+        limits = Limits.from_fields(names, {name: {**bound, "acceleration": ACCELERATION} for name in names})
         config = GuardConfig(PERIOD_S, HOLD_AFTER_S)
         self.permission, self.published = Permission(False, 0.5), 0
         envelope = Envelope(limits, "positions", PERIOD_S)
@@ -196,17 +196,19 @@ class Robot:
         self.guard.observed(self.now_s)
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
-        measured = self.measured.of(observation.read)
+        measured = self.measured.positions_in(observation.read)
         wanted = np.asarray(self.contract.action.to_wire(action), dtype=np.float64)
         return self.put(self.guard.act(wanted, measured, self.now_s), measured, observation.stamp_ns)
 
     def repeat(self, observation: Observation) -> None:
-        self.put(self.guard.repeat(self.now_s), self.measured.of(observation.read), observation.stamp_ns)
+        self.put(
+            self.guard.repeat(self.now_s), self.measured.positions_in(observation.read), observation.stamp_ns
+        )
 
     def press(self, value: bool) -> None:
         """Receive a message on `enable`."""
         self.published += 1
-        self.permission.publishers.look(frozenset((b"deadman",)), None, self.now_s)
+        self.permission.publishers.note_publishers(frozenset((b"deadman",)), None, self.now_s)
         self.permission.receive(Press(value, self.now_s, 0.0, self.published), self.now_s)
 
     def resumes(self) -> bool:
@@ -233,7 +235,7 @@ class Robot:
     def pass_time(self, duration_s: float) -> None:
         self.now_s += duration_s
         self.loop.poll()
-        self.put(self.guard.look(self.now_s))
+        self.put(self.guard.brake_if_held(self.now_s))
 
     def show(self, messages: list[tuple[str, Any]]) -> None:
         for topic, message in messages:
@@ -329,7 +331,7 @@ def test_no_robot_acts_by_an_intent_that_was_not_described(data: st.DataObject) 
     signature = replace(policy("ball/target").signature, horizon=4, codes=None)
     described = Description("ball", "replace", signature, intent_fingerprint="a" * 16, intent_size=3)
     only = data.draw(st.booleans())
-    request = Request.of(Proposal(np.zeros((1, 0, 2), np.float32)), 1, 2, NO_WINDOW, intent_only=only)
+    request = Request.from_draft(Proposal(np.zeros((1, 0, 2), np.float32)), 1, 2, NO_WINDOW, intent_only=only)
     good = VerifyDraft.Response(
         episode_id=1,
         step_id=2,

@@ -136,7 +136,7 @@ def test_a_cleanup_goes_on_with_the_braking_of_a_deactivation(driven: Callable[.
     arm.publisher.stop()
     for _ in range(5):
         arm.now_s += arm.period_s
-        arm.publisher.look()
+        arm.publisher.brake_if_held()
     arm.now_s += 0.8 * arm.period_s
     arm.publisher.close()
     speeds = np.diff([position for _, position in arm.sent[actions:]]) / arm.period_s

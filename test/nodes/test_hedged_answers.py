@@ -59,7 +59,7 @@ def test_the_answer_is_the_same_whichever_one_gives_it(
     hedged = HedgedTransport(both, "off", lambda: 0.0, lambda news: None)
     calls = [VerificationCalls(each, wants) for each in (alone.transport, hedged)]
     for step in range(STEPS):
-        window = WireWindow.of(ROWS[step : step + 2], AIM)
+        window = WireWindow.pack(ROWS[step : step + 2], AIM)
         expected, found = (each.ask(DRAFT, window, EPISODE, step) for each in calls)
         np.testing.assert_array_equal(found.actions, expected.actions)
         np.testing.assert_array_equal(found.accepted, expected.accepted)

@@ -109,7 +109,7 @@ def request_of(rows: WireRows, books: int = 2, size: int = 8, seed: int = 0, hor
     drawn = sent_codes(codes, counted(draw.dirichlet(np.ones(size), size=(1, books))))
     draft = Proposal(draw.normal(size=(1, horizon, 2)).astype(np.float32), drawn)
     window = WireWindow(2**64 - 1, rows, np.array([1.0, 2.0], np.float32).tobytes())
-    request = Request.of(draft, 7, 8, window)
+    request = Request.from_draft(draft, 7, 8, window)
     fingerprint = fingerprint_number(SENDER.fingerprint or "")
     return replace(
         request, robot_id="robot", session=SENDER.session, target="ball/target", fingerprint=fingerprint

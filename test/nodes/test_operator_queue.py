@@ -15,7 +15,7 @@ from std_srvs.srv import SetBool
 
 from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.graph import publishers_of
-from adahi_ros.nodes.robot.operator import BOOL, Operator
+from adahi_ros.nodes.robot.operator import BOOL, OperatorInputs
 from test.nodes.conftest import destroy
 
 FLOOD = 1000  # messages that wait
@@ -24,10 +24,10 @@ DEADLINE_S = 20.0
 
 
 @pytest.fixture
-def arm(observer: Observer) -> Iterator[tuple[Operator, Callable[[], None]]]:
+def arm(observer: Observer) -> Iterator[tuple[OperatorInputs, Callable[[], None]]]:
     """The operator's inputs of a node, and a function with which the node receives what waits."""
     node = LifecycleNode("arm", context=observer.context, use_global_arguments=False)
-    operator = Operator(node, lambda: True, lambda: None)
+    operator = OperatorInputs(node, lambda: True, lambda: None)
     executor = SingleThreadedExecutor(context=observer.context)
     executor.add_node(node)
     yield operator, lambda: executor.spin_once(timeout_sec=0.0)
@@ -38,7 +38,7 @@ def arm(observer: Observer) -> Iterator[tuple[Operator, Callable[[], None]]]:
 
 @pytest.mark.parametrize("topic", ["enable", "takeover"])
 def test_a_flood_of_another_publisher_displaces_nothing_that_holds(
-    observer: Observer, arm: tuple[Operator, Callable[[], None]], topic: str
+    observer: Observer, arm: tuple[OperatorInputs, Callable[[], None]], topic: str
 ) -> None:
     operator, receive = arm
     operator.watch_takeover(-1)
@@ -57,7 +57,7 @@ def test_a_flood_of_another_publisher_displaces_nothing_that_holds(
 
 
 def test_a_call_that_stops_is_not_displaced_by_later_calls(
-    observer: Observer, arm: tuple[Operator, Callable[[], None]]
+    observer: Observer, arm: tuple[OperatorInputs, Callable[[], None]]
 ) -> None:
     _, receive = arm
     one, other = (observer.node.create_client(SetBool, "arm/set_enabled") for _ in range(2))
@@ -71,7 +71,7 @@ def test_a_call_that_stops_is_not_displaced_by_later_calls(
 
 
 def test_a_press_ends_a_stop_of_which_the_unreliable_copy_came_first(
-    observer: Observer, arm: tuple[Operator, Callable[[], None]]
+    observer: Observer, arm: tuple[OperatorInputs, Callable[[], None]]
 ) -> None:
     operator, _ = arm
     deadman = observer.node.create_publisher(Bool, "enable", 10)

@@ -116,9 +116,9 @@ def test_what_robots_get_is_the_same_whether_it_was_requested_before(monkeypatch
     earlier, new = Elsewhere(), Elsewhere()
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: earlier)
     policy_from(PolicyParameters("large"))
-    window = WireWindow.of(np.ones((2, 4), np.float32), np.zeros(5, np.float32))
+    window = WireWindow.pack(np.ones((2, 4), np.float32), np.zeros(5, np.float32))
     draft = Proposal(np.zeros((1, 0, 2), np.float32))
-    request = replace(Request.of(draft, 3, 7, window), robot_id="arm")
+    request = replace(Request.from_draft(draft, 3, 7, window), robot_id="arm")
     first, second = (
         Engine(TargetVerifier(policy, "replace"), 0).verify(request, 1.0) for policy in (earlier, new)
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.nodes.monitoring.robot_status import LINK_FIGURES, STATUS_TYPE, Fleet, SeenRobot
+from adahi_ros.nodes.monitoring.robot_status import LINK_FIGURES, STATUS_TYPE, SeenRobot, SeenRobots
 from adahi_ros.protocol.records import Reason, StepRecord
 
 Make = Callable[..., StepRecord]
@@ -177,7 +177,7 @@ EVIL = "\x1b]0;ok\x07\x1b[2J\nfine"
 
 
 def test_no_publisher_reaches_the_terminal_with_control_characters(step_record: Make) -> None:
-    fleet = Fleet("", 5.0)
+    fleet = SeenRobots("", 5.0)
     fleet.find({"/r\x1b[1m/draft_status": [STATUS_TYPE], f"/{EVIL}": [STATUS_TYPE]}, lambda topic: True)
     for robot in fleet.robots.values():
         robot.add_step(step_record(robot_id=EVIL, gate=EVIL, message=EVIL, proposer=EVIL, plan_age=1), 1.0)
@@ -197,7 +197,7 @@ def published(topic: str) -> bool:
 
 @pytest.mark.parametrize("namespace", ["r2", "/r2/"])
 def test_a_robot_is_a_topic_of_the_namespace_that_somebody_publishes(namespace: str) -> None:
-    fleet = Fleet(namespace, window_s=5.0)
+    fleet = SeenRobots(namespace, window_s=5.0)
     found = [robot.topic for robot in fleet.find(TOPICS, published)]
     assert found == list(fleet.robots) == ["/r2/draft_status", "/r2/arm/renamed"]
     assert fleet.elsewhere == {"/r1/draft_status", "/r22/draft_status"}
@@ -207,7 +207,7 @@ def test_a_robot_is_a_topic_of_the_namespace_that_somebody_publishes(namespace: 
 
 
 def test_without_a_namespace_all_robots_are_shown_ordered_by_topic() -> None:
-    fleet = Fleet("", window_s=5.0)
+    fleet = SeenRobots("", window_s=5.0)
     fleet.find(TOPICS, published)
     topics = [each["topic"] for each in fleet.figures(0.0)]
     assert topics == ["/r1/draft_status", "/r2/arm/renamed", "/r2/draft_status", "/r22/draft_status"]
@@ -226,7 +226,7 @@ def test_without_a_namespace_all_robots_are_shown_ordered_by_topic() -> None:
     ],
 )
 def test_diagnostics_go_to_the_robot_that_they_are_of(status: Any, received: bool) -> None:
-    fleet = Fleet("", window_s=5.0)
+    fleet = SeenRobots("", window_s=5.0)
     (robot,) = fleet.find({"/r1/draft_status": [STATUS_TYPE]}, published)
     robot.add("link", link_state(), 0.0)
     fleet.add_diagnostics(status, {"/r1/draft_status": {"/r1/draft_policy"}}.__getitem__, 1.0)

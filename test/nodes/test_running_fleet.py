@@ -69,7 +69,7 @@ def test_each_line_is_written_and_read_once() -> None:
     up = Up()
     for number in range(5):
         up.verifier.lines.append(f"line {number}")
-        up.fleet.look()
+        up.fleet.restart_killed()
     assert up.lines == [f"line {number}" for number in range(5)]
     assert up.verifier.read == 5
 
@@ -79,7 +79,7 @@ def test_a_verifier_that_is_killed_is_started_and_read_again() -> None:
     up.verifier.lines = ["one", f"{SERVING} arm"]
     up.fleet.await_serving()
     up.verifier.exit_code = -9
-    up.fleet.look()
+    up.fleet.restart_killed()
     assert up.verifier.exit_code is None
     up.verifier.lines = [f"{SERVING} leg"]
     up.fleet.await_serving()
@@ -90,14 +90,14 @@ def test_a_verifier_that_ends_by_itself_ends_the_fleet() -> None:
     up = Up()
     up.verifier.exit_code = 1
     with pytest.raises(DdsRunError, match="ended with code 1"):
-        up.fleet.look()
+        up.fleet.restart_killed()
 
 
 def test_a_ray_that_has_ended_is_started_again() -> None:
     up = Up()
     up.head.ended = True
-    up.fleet.look()
-    up.fleet.look()
+    up.fleet.restart_killed()
+    up.fleet.restart_killed()
     assert up.head.starts == 1
 
 

@@ -137,20 +137,20 @@ def test_codes_are_sent_where_they_mean_the_same_and_actions_elsewhere(
     rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wants = Wants(DRAFT, OFFERED)
-    sent = wants.sent_to(described(acceptance=rule)).of(DRAFTED)
+    sent = wants.sent_to(described(acceptance=rule)).select(DRAFTED)
     assert sent.distribution is DRAWN
     assert sent.actions.shape == (1, 0, 2)
-    assert wants.sent_to(described(acceptance=rule)).of(Proposal(DRAFTED.actions)).distribution is None
+    assert wants.sent_to(described(acceptance=rule)).select(Proposal(DRAFTED.actions)).distribution is None
     for codes in (None, CodeSpace("b", 2, 4)):
-        assert wants.sent_to(described(acceptance=rule, codes=codes)).of(DRAFTED).distribution is None
+        assert wants.sent_to(described(acceptance=rule, codes=codes)).select(DRAFTED).distribution is None
     monkeypatch.setattr(ACCEPTANCES[rule], "needs_actions", True)
-    assert wants.sent_to(described(acceptance=rule)).of(DRAFTED).actions is DRAFTED.actions
+    assert wants.sent_to(described(acceptance=rule)).select(DRAFTED).actions is DRAFTED.actions
 
 
 @pytest.mark.parametrize("rule", ["speculative", "replace"])
 def test_what_is_executed_whatever_is_replied_is_sent_to_any_target(rule: str) -> None:
     wants, actions = Wants(DRAFT, OFFERED), np.arange(6, dtype=np.float32).reshape(1, 3, 2)
-    sent = wants.sent_to(described(acceptance=rule)).of(Proposal(actions), ahead=2)
+    sent = wants.sent_to(described(acceptance=rule)).select(Proposal(actions), ahead=2)
     np.testing.assert_array_equal(sent.actions, actions[:, :2])
 
 

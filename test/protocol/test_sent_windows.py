@@ -21,10 +21,10 @@ def window_of(mode: str, step: int, goal: np.ndarray = GOAL) -> WireWindow:
     """The window of a step, that of the step before moved on by a row."""
     rows = slice(step, step + H)
     if mode == "features":
-        return WireWindow.of(NUMBERS[rows], goal, features=FEATURES[rows])
+        return WireWindow.pack(NUMBERS[rows], goal, features=FEATURES[rows])
     if mode == "images":
-        return WireWindow.of(NUMBERS[rows], goal, images=IMAGES[CAMERAS * step : CAMERAS * (step + H)])
-    return WireWindow.of(NUMBERS[rows], goal)
+        return WireWindow.pack(NUMBERS[rows], goal, images=IMAGES[CAMERAS * step : CAMERAS * (step + H)])
+    return WireWindow.pack(NUMBERS[rows], goal)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -59,8 +59,8 @@ def test_another_goal_is_sent() -> None:
 
 def test_what_was_sent_is_a_copy() -> None:
     sent, numbers = SentWindows(), np.ones((H, S), np.float32)
-    sent.replied(WireWindow.of(numbers, GOAL), kept=True)
+    sent.replied(WireWindow.pack(numbers, GOAL), kept=True)
     before = numbers.copy()
     numbers += 1.0
-    assert sent.update(WireWindow.of(numbers, GOAL)).base == WHOLE
-    assert sent.update(WireWindow.of(before, GOAL)).rows == WireRows(b"")
+    assert sent.update(WireWindow.pack(numbers, GOAL)).base == WHOLE
+    assert sent.update(WireWindow.pack(before, GOAL)).rows == WireRows(b"")

@@ -39,7 +39,7 @@ R = TypeVar("R", bound="Robot")
 
 
 class Commands:
-    """A `CommandSink` that keeps what it is told; while it is disabled it commands nothing.
+    """A `Commander` that keeps what it is told; while it is disabled it commands nothing.
 
     Attributes:
         share: of an action, that is let through.

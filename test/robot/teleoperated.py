@@ -43,7 +43,7 @@ class Units:
 
 
 class Arm:
-    """A `CommandSink` and a `Person`: a guard, and an arm that reaches every command in a period.
+    """A `Commander` and a `Person`: a guard, and an arm that reaches every command in a period.
 
     Attributes:
         at: (A,), where the arm is.
@@ -60,7 +60,7 @@ class Arm:
     ) -> None:
         self._now_s = now_s
         names = [f"joint_{place}" for place in range(size)]
-        limits = Limits.of(names, dict.fromkeys(names, LIMITS))
+        limits = Limits.from_fields(names, dict.fromkeys(names, LIMITS))
         self.permission = permission or Permission(required, TIMEOUT_S)
         envelope = Envelope(limits, "positions", PERIOD_S)
         self.guard = guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, now_s())
@@ -86,7 +86,7 @@ class Arm:
             self.at = outgoing.command.copy()
         return outgoing.action
 
-    # CommandSink
+    # Commander
 
     def observed(self) -> None:
         self.guard.observed(self._now_s())
@@ -107,12 +107,12 @@ class Arm:
         return self.commands.commanded()
 
     def look(self) -> None:
-        self.publish(self.commands.look(self._now_s()))
+        self.publish(self.commands.brake_if_held(self._now_s()))
 
     def show_publishers(self, topic: str, publishers: int = 1) -> None:
         """Let the takeover see so many publishers of a topic; the first one is always the same."""
         gids = frozenset(f"{number}".encode() for number in range(publishers))
-        self.takeover.publishers[topic].look(gids, None, self._now_s())
+        self.takeover.publishers[topic].note_publishers(gids, None, self._now_s())
 
 
 class Person:

@@ -21,13 +21,13 @@ HORIZON = 8
 
 
 class Guarded:
-    """A `CommandSink` with a guard, in the link's time."""
+    """A `Commander` with a guard, in the link's time."""
 
     def __init__(self, link: SimulatedLink, size: int) -> None:
         self._link = link
         names = [f"joint_{place}" for place in range(size)]
         self.permission = Permission(False, 0.5)
-        envelope = Envelope(Limits.of(names, {}), "positions", PERIOD_S)
+        envelope = Envelope(Limits.from_fields(names, {}), "positions", PERIOD_S)
         self.guard = Guard(envelope, GuardConfig(PERIOD_S, 0.5), self.permission, link.now_s)
         self.guard.start(link.now_s)
 
@@ -62,14 +62,14 @@ class Held(Robot):
         for step in steps:
             self.see(1, step)
             self.pass_time(PERIOD_S)
-            self.guarded.guard.look(self.link.now_s)
+            self.guarded.guard.brake_if_held(self.link.now_s)
         return [self.record_of(step) for step in steps]
 
     def stop(self) -> None:
         """The operator stops the robot for a while."""
         self.guarded.permission.set_enabled(False, self.link.now_s)
         for _ in range(10):
-            self.guarded.guard.look(self.link.now_s)
+            self.guarded.guard.brake_if_held(self.link.now_s)
             self.link.now_s += 0.01
         self.guarded.permission.set_enabled(True, self.link.now_s)
 
@@ -77,7 +77,7 @@ class Held(Robot):
         """No observation arrives for too long."""
         for _ in range(20):
             self.pass_time(PERIOD_S)
-            self.guarded.guard.look(self.link.now_s)
+            self.guarded.guard.brake_if_held(self.link.now_s)
 
 
 @pytest.fixture

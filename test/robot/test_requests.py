@@ -17,11 +17,11 @@ from adahi_ros.robot.steps import Outcome, judged
 
 TARGET = Signature(1, 1, 2, (Feature("observation", 1),), codes=CodeSpace("f123456789abcdef", 2, 8))
 WINDOW = np.zeros((1, 1), np.float32)
-REQUEST = Request.of(
+REQUEST = Request.from_draft(
     Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.zeros((1, 2), int), np.zeros((1, 2, 8)))),
     3,
     7,
-    WireWindow.of(WINDOW, np.zeros(0, np.float32)),
+    WireWindow.pack(WINDOW, np.zeros(0, np.float32)),
 )
 RIGHT = Reply(OK, "", 3, 7, 7, (True, False), (0.5, -0.5), 0.25, True, size_bytes=60)
 

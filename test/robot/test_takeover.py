@@ -205,7 +205,9 @@ def test_another_publisher_of_commands_does_not_drive(robot: Teleoperated) -> No
     at = robot.arm.at.copy()
     for _ in range(10):
         robot.press(True)
-        robot.arm.takeover.publishers[COMMAND].look(frozenset((b"another",)), None, robot.link.now_s)
+        robot.arm.takeover.publishers[COMMAND].note_publishers(
+            frozenset((b"another",)), None, robot.link.now_s
+        )
         robot.teleoperator = robot.teleoperator + 0.02
         said = robot.arm.takeover.command(robot.teleoperator, 0.0, robot.link.now_s)
         assert said
@@ -218,8 +220,8 @@ def test_another_publisher_of_commands_does_not_drive(robot: Teleoperated) -> No
 def test_another_publisher_does_not_give_the_arm_back(robot: Teleoperated) -> None:
     robot.drive(6)
     takeover, now_s = robot.arm.takeover, robot.link.now_s
-    takeover.publishers[SIGNAL].look(frozenset(), None, now_s)
-    takeover.publishers[SIGNAL].look(frozenset((b"another",)), None, now_s + 0.05)
+    takeover.publishers[SIGNAL].note_publishers(frozenset(), None, now_s)
+    takeover.publishers[SIGNAL].note_publishers(frozenset((b"another",)), None, now_s + 0.05)
     assert "must be of the publisher that took over" in takeover.signal(False, 0.0, now_s + 0.1)
     assert takeover.person
     assert "sent before the newest true" in takeover.give_back(0.4, now_s + 0.1)
@@ -238,7 +240,7 @@ def test_a_false_that_gives_nothing_back_does_not_let_the_person_drive(robot: Te
     robot.pass_time(1.0)
     takeover = robot.arm.takeover
     for topic_now in (frozenset(), frozenset((b"again",))):
-        takeover.publishers[SIGNAL].look(topic_now, None, robot.link.now_s)
+        takeover.publishers[SIGNAL].note_publishers(topic_now, None, robot.link.now_s)
     robot.go(10)
     at = robot.arm.at.copy()
     for _ in range(10):
@@ -334,7 +336,7 @@ def test_a_released_deadman_stops_and_a_press_starts_at_rest(fixed_policy: Calla
 
     def deadman(value: bool) -> None:
         now_s = robot.link.now_s
-        robot.arm.permission.publishers.look(frozenset((b"deadman",)), None, now_s)
+        robot.arm.permission.publishers.note_publishers(frozenset((b"deadman",)), None, now_s)
         robot.arm.permission.receive(Press(value, now_s, 0.0, next(numbers)), now_s)
 
     deadman(False)

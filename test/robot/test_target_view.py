@@ -70,7 +70,7 @@ def test_a_short_history_repeats_its_first_observation(length: int) -> None:
         view.add(seen)
         expected = history.push({name: values[None] for name, values in seen.items()})
         if step % 7 == 0:
-            window = WireWindow.of(target.window(expected)[0], target.condition(expected)[0])
+            window = WireWindow.pack(target.window(expected)[0], target.condition(expected)[0])
             assert view.window(target) == window
 
 

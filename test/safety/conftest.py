@@ -43,7 +43,7 @@ def limits_of(entries: int = 1, **given: Any) -> Limits:
     if "position" in given:
         given["position_low"], given["position_high"] = given.pop("position")
     names = [f"joint_{index}" for index in range(entries)]
-    return Limits.of(names, dict.fromkeys(names, given))
+    return Limits.from_fields(names, dict.fromkeys(names, given))
 
 
 class Guarded:
@@ -60,15 +60,15 @@ class Guarded:
         self.now_s = 100.0
         self.published = 0
         self.permission = Permission(require_enable, enable_timeout_s)
-        self.permission.publishers.look(frozenset(), None, self.now_s)
-        envelope = Envelope(Limits.of(["a"], {"a": limit}), field, PERIOD_S)
+        self.permission.publishers.note_publishers(frozenset(), None, self.now_s)
+        envelope = Envelope(Limits.from_fields(["a"], {"a": limit}), field, PERIOD_S)
         config = GuardConfig(PERIOD_S, HOLD_AFTER_S)
         self.guard = Guard(envelope, config, self.permission, self.now_s, judges)
 
     def publish(self, value: bool, age_s: float = 0.0) -> None:
         """Receive a message on `enable`."""
         self.published += 1
-        self.permission.publishers.look(frozenset((b"deadman",)), None, self.now_s)
+        self.permission.publishers.note_publishers(frozenset((b"deadman",)), None, self.now_s)
         self.permission.receive(Press(value, self.now_s - age_s, age_s, self.published), self.now_s)
 
 
@@ -92,7 +92,7 @@ class Robot(Guarded):
         held = []
         for _ in range(periods):
             self.now_s += PERIOD_S
-            command = self.guard.look(self.now_s)
+            command = self.guard.brake_if_held(self.now_s)
             if command is not None:
                 held.append(float(command[0]))
         return held

@@ -34,7 +34,7 @@ class Arm:
         self.now_s = 100.0
         self.planned = points - 1
         self.permission = Permission(True, 60.0)
-        limits = Limits.of(["a"], {"a": {**ARM, **changes}})
+        limits = Limits.from_fields(["a"], {"a": {**ARM, **changes}})
         envelope = Envelope(limits, "positions", PERIOD_S)
         self.guard = AheadGuard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, self.now_s)
         self.controller = TrajectoryController(np.zeros(1))
@@ -44,7 +44,7 @@ class Arm:
 
     def enable(self, value: bool) -> None:
         self.presses += 1
-        self.permission.publishers.look(frozenset((b"deadman",)), None, self.now_s)
+        self.permission.publishers.note_publishers(frozenset((b"deadman",)), None, self.now_s)
         self.permission.receive(Press(value, self.now_s, 0.0, self.presses), self.now_s)
 
     @property
@@ -67,7 +67,7 @@ class Arm:
         return points
 
     def look(self) -> None:
-        self.receive(self.guard.look(self.now_s))
+        self.receive(self.guard.brake_if_held(self.now_s))
 
     def pass_by(self, time_s: float) -> None:
         """Let time pass; the timer looks every period."""

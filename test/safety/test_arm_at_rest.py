@@ -68,7 +68,7 @@ class Arm(Robot):
         self.take(command, holds=False)
 
     def look(self) -> None:
-        self.take(self.guard.look(self.now_s), holds=True)
+        self.take(self.guard.brake_if_held(self.now_s), holds=True)
 
 
 @settings(max_examples=500)
@@ -140,7 +140,7 @@ def test_shipped_arms_stand_through_a_hold_for_silence(name: str) -> None:
     now_s += HOLD_AFTER_S
     for _ in range(30):
         now_s += PERIOD_S
-        held = guard.look(now_s)
+        held = guard.brake_if_held(now_s)
         assert held is None or held.tolist() == at.tolist()
 
 

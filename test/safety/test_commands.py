@@ -46,19 +46,19 @@ class Robot(Guarded):
     def press(self, value: bool) -> Outgoing:
         """Receive a message on `enable`."""
         self.publish(value)
-        return self.sent(self.commands.look(self.now_s))
+        return self.sent(self.commands.brake_if_held(self.now_s))
 
     def call(self, enabled: bool) -> Outgoing:
         """Receive a call of `~/set_enabled`."""
         self.permission.set_enabled(enabled, self.now_s)
-        return self.sent(self.commands.look(self.now_s))
+        return self.sent(self.commands.brake_if_held(self.now_s))
 
     def wait(self, periods: int = 1) -> list[Outgoing]:
         """Let time pass; return what goes out meanwhile."""
         looks = []
         for _ in range(periods):
             self.now_s += PERIOD_S
-            looks.append(self.sent(self.commands.look(self.now_s)))
+            looks.append(self.sent(self.commands.brake_if_held(self.now_s)))
         return looks
 
     def sent(self, outgoing: Outgoing) -> Outgoing:
@@ -264,7 +264,7 @@ def close(robot: Robot, every_s: float) -> float:
     robot.sent(robot.commands.close(robot.now_s))
     while robot.commands.closing(robot.now_s):
         robot.now_s += every_s
-        robot.sent(robot.commands.look(robot.now_s))
+        robot.sent(robot.commands.brake_if_held(robot.now_s))
     return robot.now_s - began_s
 
 
@@ -343,7 +343,7 @@ def test_an_observation_that_may_not_move_the_arm_brakes_it_at_once(cause: str) 
         if step < 20:
             robot.press(True)
         robot.now_s += PERIOD_S - 0.001
-        robot.sent(robot.commands.look(robot.now_s))
+        robot.sent(robot.commands.brake_if_held(robot.now_s))
         robot.now_s += 0.001
         if step == 20 and cause == "driver":
             robot.permission.driver("it does not run")

@@ -61,7 +61,7 @@ def two_joints(one: dict[str, Any], other: dict[str, Any]) -> Limits:
         low, high = robot["position"]
         rest = {field: value for field, value in robot.items() if field != "position"}
         joints[name] = {"position_low": low, "position_high": high, **rest}
-    return Limits.of(list(joints), joints)
+    return Limits.from_fields(list(joints), joints)
 
 
 def _times(limit: np.ndarray, factor: float) -> np.ndarray:

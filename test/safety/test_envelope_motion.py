@@ -303,7 +303,7 @@ def test_interventions_come_in_the_order_of_the_limits_not_of_entries(
     field: str, one: dict[str, float], other: dict[str, float], expected: list[str]
 ) -> None:
     for first, second in ((one, other), (other, one)):
-        limits = Limits.of(["first", "second"], {"first": first, "second": second})
+        limits = Limits.from_fields(["first", "second"], {"first": first, "second": second})
         admitted = Envelope(limits, field, PERIOD_S).admit(np.full(2, 2.0), np.zeros(2), PERIOD_S)
         assert [why.name for why in admitted.interventions] == expected
 

@@ -69,26 +69,26 @@ def test_a_new_server_gets_the_goal_though_the_position_stays() -> None:
 
 def test_a_cancel_request_is_sent_again_only_on_failure_and_boundedly() -> None:
     cancel = Cancel()
-    assert (cancel.wanted, cancel.due(0.0)) == (False, False)
+    assert (cancel.wanted, cancel.sends_now(0.0)) == (False, False)
     cancel.want(1.0)
     assert cancel.wanted
-    assert [cancel.due(now_s) for now_s in (0.9, 1.0, 1.1)] == [False, True, False]
+    assert [cancel.sends_now(now_s) for now_s in (0.9, 1.0, 1.1)] == [False, True, False]
     cancel.answered(False, 1.2)
-    assert not cancel.due(1.2)
+    assert not cancel.sends_now(1.2)
     times = [2.0 + step for step in range(20)]
-    assert sum(cancel.due(now_s) or cancel.due(now_s + CANCEL_RETRY_S) for now_s in times) == (
+    assert sum(cancel.sends_now(now_s) or cancel.sends_now(now_s + CANCEL_RETRY_S) for now_s in times) == (
         CANCEL_ATTEMPTS - 1
     )
     assert cancel.failures == CANCEL_ATTEMPTS  # the last ones had no answer
     cancel.want(50.0)
-    assert cancel.due(50.0)
+    assert cancel.sends_now(50.0)
     cancel.answered(True, 50.1)
     assert cancel.confirmed
-    assert not cancel.due(99.0)
+    assert not cancel.sends_now(99.0)
 
 
 def test_a_cancel_request_that_is_wanted_sooner_is_sent_sooner() -> None:
     cancel = Cancel()
     cancel.want(5.0)
     cancel.want(1.0)
-    assert cancel.due(1.0)
+    assert cancel.sends_now(1.0)

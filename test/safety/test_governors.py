@@ -21,7 +21,7 @@ LIMIT = {
 
 def governor(at: float, speed: float = 0.0, **limit: float) -> PositionGovernor:
     """Return a governor that was commanded to a position, at a speed of -1, 0 or 1."""
-    made = PositionGovernor(Limits.of(["a"], {"a": {**LIMIT, **limit}}), 0, INTERVAL_S)
+    made = PositionGovernor(Limits.from_fields(["a"], {"a": {**LIMIT, **limit}}), 0, INTERVAL_S)
     made.begin(at - 0.15 * speed)
     if speed:
         made.admit(at + speed, at - 0.15 * speed, INTERVAL_S, set())

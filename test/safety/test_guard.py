@@ -99,7 +99,7 @@ def test_motion_begins_where_it_is_measured_only_after_a_while_at_rest(
         else:
             if what != "look":
                 robot.permission.set_enabled(what == "allow", robot.now_s)
-            held = robot.guard.look(robot.now_s)
+            held = robot.guard.brake_if_held(robot.now_s)
             command = None if held is None else float(held[0])
         if command is not None:
             moved_s = moved_s if command == sent else robot.now_s
@@ -266,7 +266,7 @@ def test_halt_stops_where_commanded_not_where_measured_long_ago() -> None:
         robot.act(9.0, measured=0.0)
         robot.wait()
     robot.guard.stop()
-    assert robot.guard.look(robot.now_s) is not None
+    assert robot.guard.brake_if_held(robot.now_s) is not None
     braked = robot.wait(20)
     command = robot.guard.halt(robot.now_s)
     assert listed(command)[0] == braked[-1] > 1.0
@@ -309,7 +309,7 @@ def test_whatever_happens_commands_stay_within_the_limits_at_any_pace(events: An
         elif kind == "repeat":
             command = robot.repeat()
         elif kind == "look":
-            held = guard.look(robot.now_s)
+            held = guard.brake_if_held(robot.now_s)
             command = None if held is None else float(held[0])
         elif kind == "stop":
             guard.stop()

@@ -82,7 +82,7 @@ def test_motion_begins_from_where_the_robot_is_measured_when_a_hold_ends(
 
 
 def test_what_is_not_measured_goes_on_from_where_it_was_commanded() -> None:
-    limits = Limits.of(["a", "b"], {"a": ARM, "b": {**ARM, "velocity": 1.0}})
+    limits = Limits.from_fields(["a", "b"], {"a": ARM, "b": {**ARM, "velocity": 1.0}})
     permission = Permission(False, 0.5)
     config = GuardConfig(PERIOD_S, HOLD_AFTER_S)
     guard = Guard(Envelope(limits, "positions", PERIOD_S), config, permission, 0.0)
@@ -90,13 +90,13 @@ def test_what_is_not_measured_goes_on_from_where_it_was_commanded() -> None:
     assert guard.act(np.array([0.0, 0.5]), np.array([0.0, math.nan]), 0.0) is not None
     guard.stop()
     for period in range(30):
-        guard.look(period * PERIOD_S)
+        guard.brake_if_held(period * PERIOD_S)
     guard.start(5.0)
     command = guard.act(np.array([1.0, 3.0]), np.array([1.0, math.nan]), 5.0)
     assert listed(command) == [1.0, pytest.approx(0.55)]
     guard.stop()
     for period in range(30):
-        guard.look(5.0 + period * PERIOD_S)
+        guard.brake_if_held(5.0 + period * PERIOD_S)
     guard.start(10.0)
     command = guard.act(np.array([3.0, 3.0]), None, 10.0)
     assert listed(command) == [pytest.approx(1.1), pytest.approx(0.6)]
@@ -221,7 +221,7 @@ def test_no_command_that_ends_a_hold_is_over_a_step_from_the_robot(events: Any, 
                     assert abs(command - position) <= STEP + 1e-9
                 held = False
         elif kind in ("look", "withhold"):
-            holds = guard.look if kind == "look" else guard.withhold
+            holds = guard.brake_if_held if kind == "look" else guard.withhold
             looked = holds(robot.now_s)
             command = None if looked is None else float(looked[0])
         elif kind == "heard":

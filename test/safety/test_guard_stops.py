@@ -148,7 +148,7 @@ def test_a_persons_last_velocity_ends_without_an_observation(ends: str) -> None:
     robot = Robot("velocities", {"velocity": 1.0, "acceleration": 4.0})
     takeover = robot.permission.takeover
     for publishers in takeover.publishers.values():
-        publishers.look(frozenset((b"person",)), None, robot.now_s)
+        publishers.note_publishers(frozenset((b"person",)), None, robot.now_s)
     takeover.signal(True, 0.0, robot.now_s)
     for _ in range(4):
         robot.wait()
@@ -195,4 +195,4 @@ def test_an_arm_is_braked_after_a_pause_that_is_short_or_within_a_period(
     guard.start(100.0)
     assert listed(guard.act(np.array([0.5]), None, 100.0)) == [0.5]
     permission.set_enabled(False, 100.0)
-    assert listed(guard.look(100.0 + pause_s)) == [0.5]
+    assert listed(guard.brake_if_held(100.0 + pause_s)) == [0.5]

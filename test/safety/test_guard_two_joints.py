@@ -26,9 +26,11 @@ class TwoJoints:
     def __init__(self, hold_after_s: float = HOLD_AFTER_S, b: str = "positions", **limit: float) -> None:
         limit = {**ARM, **limit}
         self.permission, self.now_s = Permission(False, 0.5), 100.0
-        self.permission.publishers.look(frozenset((b"deadman",)), None, self.now_s)
+        self.permission.publishers.note_publishers(frozenset((b"deadman",)), None, self.now_s)
         self.published = 0
-        envelope = Envelope(Limits.of(["a", "b"], {"a": limit, "b": limit}), ["positions", b], PERIOD_S)
+        envelope = Envelope(
+            Limits.from_fields(["a", "b"], {"a": limit, "b": limit}), ["positions", b], PERIOD_S
+        )
         self.guard = Guard(envelope, GuardConfig(PERIOD_S, hold_after_s), self.permission, self.now_s)
         self.guard.start(self.now_s)
 
@@ -45,7 +47,7 @@ class TwoJoints:
         sent = []
         for _ in range(periods):
             self.now_s += PERIOD_S
-            command = self.guard.look(self.now_s)
+            command = self.guard.brake_if_held(self.now_s)
             if command is not None:
                 sent.append(command.tolist())
         return sent
@@ -173,7 +175,7 @@ def test_no_stop_brings_an_arm_back_that_was_moved_in_a_gap(
                 arm.guard.stop()
         if step < 20 or stop != "silent":
             sent.append(arm.act(*AT, measured=where))
-        command = arm.guard.look(arm.now_s)
+        command = arm.guard.brake_if_held(arm.now_s)
         sent.append(None if command is None else command.tolist())
     assert sent == [None] * len(sent)
     assert not arm.guard.moving
@@ -394,6 +396,6 @@ def test_an_arm_that_was_moved_while_braking_stalled_is_not_brought_back() -> No
         assert arm.act(0.05 * step, 0.0, measured=(0.05 * step, 0.0)) is not None
         arm.now_s += PERIOD_S
     arm.publish(False)
-    assert arm.guard.look(arm.now_s) is not None
+    assert arm.guard.brake_if_held(arm.now_s) is not None
     arm.now_s += 4 * PERIOD_S  # the process was suspended, and the arm moved
     assert arm.wait(20) == []

@@ -110,7 +110,7 @@ LOWEST, HIGHEST = np.array([0.3, -0.8, -1.0]), np.array([1.6, 0.8, 1.0])
 def two_links(limit: dict[str, float]) -> Guard:
     names = ("a", "b")
     box = Box(TwoLinks(), names, LOWEST, HIGHEST)  # type: ignore[arg-type]
-    envelope = Envelope(Limits.of(names, dict.fromkeys(names, limit)), "positions", PERIOD_S)
+    envelope = Envelope(Limits.from_fields(names, dict.fromkeys(names, limit)), "positions", PERIOD_S)
     guard = Guard(
         envelope, GuardConfig(PERIOD_S, 0.5), Permission(False, 0.5), 0.0, {"workspace": box.admits}
     )

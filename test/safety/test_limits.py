@@ -96,10 +96,10 @@ def test_what_is_declared_unlimited_is_not_missing(tmp_path: Path, entry: Any) -
 
 def test_far_outside_is_beyond_a_margin_or_beyond_any_position() -> None:
     ends = {"position_low": 0.0, "position_high": 1.0}
-    limits = Limits.of(["elbow", "wrist"], {"elbow": ends, "wrist": ends})
+    limits = Limits.from_fields(["elbow", "wrist"], {"elbow": ends, "wrist": ends})
     low, high = limits.far
     assert [low.tolist(), high.tolist()] == [[-MARGIN] * 2, [1.0 + MARGIN] * 2]
-    unlimited = Limits.of(["elbow"], {}).far
+    unlimited = Limits.from_fields(["elbow"], {}).far
     assert [each.tolist() for each in unlimited] == [[-LARGEST], [LARGEST]]
 
 
@@ -114,7 +114,7 @@ def test_which_limits_need_the_measured_position(tmp_path: Path) -> None:
 def test_infinite_is_unlimited(tmp_path: Path) -> None:
     path = written(tmp_path, "limits: {elbow: {position: [-.inf, .inf], velocity: .inf, effort: .inf}}")
     assert row(load_limits(path, ["elbow"])) == UNLIMITED
-    assert row(Limits.of(["elbow"], {})) == UNLIMITED
+    assert row(Limits.from_fields(["elbow"], {})) == UNLIMITED
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class Topic:
 
     def look(self) -> list[str]:
         self.due = False
-        return list(self.twice.look(self.publishers, self.now_s))
+        return list(self.twice.joints_measured_twice(self.publishers, self.now_s))
 
 
 @given(

@@ -31,7 +31,7 @@ class Topic:
 
     def look(self, now_s: float) -> None:
         matched = self._matched if self._counts else None
-        self.permission.publishers.look(frozenset(self._gids), matched, now_s)
+        self.permission.publishers.note_publishers(frozenset(self._gids), matched, now_s)
 
     def join(self, now_s: float | None = None, sequence: int = 0) -> Publisher:
         """Return a publisher that has said so many messages; without a time the node does not look now."""

@@ -92,14 +92,14 @@ class Stops(RuleBasedStateMachine):
 
     def configure(self) -> None:
         """The node is configured: a new guard, the same operator."""
-        envelope = Envelope(Limits.of(["a"], {"a": LIMIT}), "positions", PERIOD_S)
+        envelope = Envelope(Limits.from_fields(["a"], {"a": LIMIT}), "positions", PERIOD_S)
         self.guard = self.guard_kind(
             envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, self.now_s
         )
 
     def look_for_publishers(self) -> None:
         here = frozenset(each.gid for each in self.truth.senders if each.left_s == math.inf)
-        self.permission.publishers.look(here, self.matched, self.now_s)
+        self.permission.publishers.note_publishers(here, self.matched, self.now_s)
 
     # Commands
 
@@ -125,7 +125,7 @@ class Stops(RuleBasedStateMachine):
         self.at, self.sent_s = place, self.now_s
 
     def look(self) -> None:
-        self.sent(self.guard.look(self.now_s), moves=False)
+        self.sent(self.guard.brake_if_held(self.now_s), moves=False)
 
     @rule(wanted=st.floats(-1.0, 1.0), person=st.booleans())
     def act(self, wanted: float, person: bool) -> None:
@@ -228,7 +228,7 @@ class Stops(RuleBasedStateMachine):
     def take_over(self, value: bool, another: bool) -> None:
         gid = b"another" if another else b"teleoperator"
         takeover = self.permission.takeover
-        takeover.publishers[SIGNAL].look(frozenset((gid,)), None, self.now_s)
+        takeover.publishers[SIGNAL].note_publishers(frozenset((gid,)), None, self.now_s)
         takeover.signal(value, 0.0, self.now_s)
         if value:
             self.truth.taken, self.taker = True, gid

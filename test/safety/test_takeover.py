@@ -36,7 +36,7 @@ class Driven(Arm):
         self.takeover = self.guard.permission.takeover
         self.takeover.timeout_s = 60.0
         for publishers in self.takeover.publishers.values():
-            publishers.look(frozenset((b"person",)), None, self.now_s)
+            publishers.note_publishers(frozenset((b"person",)), None, self.now_s)
         self.person = PersonCommands(self.takeover, commands, self.guard, ["positions"], measured)
         self.teleoperator = 7.0
 
@@ -100,7 +100,7 @@ def test_a_person_moves_no_joint_from_a_place_that_is_unknown() -> None:
     commands = Commands(guard, Units(), measured)  # type: ignore[arg-type]
     person = PersonCommands(permission.takeover, commands, guard, fields, measured)
     for publishers in permission.takeover.publishers.values():
-        publishers.look(frozenset((b"person",)), None, 99.0)
+        publishers.note_publishers(frozenset((b"person",)), None, 99.0)
     permission.takeover.signal(True, 0.0, now_s)
     permission.takeover.command(np.array([0.4, 0.7]), 0.0, now_s)
     outgoing = person.send(np.array([0.1]), now_s)

@@ -24,7 +24,7 @@ class Arm:
         self.look(COMMAND, b"leader", 1.0)
 
     def look(self, topic: str, gid: bytes, now_s: float, arrived_s: float | None = None) -> None:
-        self.takeover.publishers[topic].look(frozenset((gid,)), None, now_s, arrived_s)
+        self.takeover.publishers[topic].note_publishers(frozenset((gid,)), None, now_s, arrived_s)
 
     def take(self, now_s: float, **when: float) -> str:
         return self.takeover.signal(True, when.pop("age_s", 0.0), now_s, **when)
@@ -213,7 +213,7 @@ def test_two_publishers_drive_nothing(topic: str) -> None:
     arm = Arm()
     arm.take(2.0)
     arm.command(2.0)
-    arm.takeover.publishers[topic].look(frozenset((b"1", b"2")), None, 2.1)
+    arm.takeover.publishers[topic].note_publishers(frozenset((b"1", b"2")), None, 2.1)
     assert arm.wanted(2.1) is None
     assert arm.takeover.held(2.1) == f"several publishers of {topic}, must be one"
 
@@ -262,7 +262,7 @@ def test_a_false_of_another_keeps_no_true_from_taking_over() -> None:
     arm = Arm()
     for step in range(20):  # two joysticks; the clock of the one that is pressed is behind
         now_s = 2.0 + 0.05 * step
-        arm.takeover.publishers[SIGNAL].look(frozenset((b"1", b"2")), None, now_s)
+        arm.takeover.publishers[SIGNAL].note_publishers(frozenset((b"1", b"2")), None, now_s)
         arm.give(now_s)
         arm.take(now_s + 0.02, age_s=0.3)
         assert arm.takeover.person
@@ -272,8 +272,8 @@ def test_a_false_of_another_keeps_no_true_from_taking_over() -> None:
 def test_the_first_message_of_a_publisher_counts(topic: str) -> None:
     arm = Arm()
     publishers = arm.takeover.subscribed(topic)
-    publishers.look(frozenset(), None, 1.0)
-    publishers.look(frozenset((b"new",)), None, 2.5, 2.25)
+    publishers.note_publishers(frozenset(), None, 1.0)
+    publishers.note_publishers(frozenset((b"new",)), None, 2.5, 2.25)
     assert arm.take(2.5, waited_s=0.25) == ""
     assert arm.command(2.5, waited_s=0.25) == ""
     assert arm.wanted(2.5) == [0.1, 0.2]
@@ -340,16 +340,16 @@ def test_one_whose_command_cannot_be_used_keeps_no_other_from_driving() -> None:
 
 def test_no_message_of_before_a_look_is_of_a_publisher_that_came_after_it() -> None:
     publishers = SolePublisher()
-    publishers.look(frozenset(), None, 2.0)
-    publishers.look(frozenset((b"1",)), None, 2.5, 1.5)
+    publishers.note_publishers(frozenset(), None, 2.0)
+    publishers.note_publishers(frozenset((b"1",)), None, 2.5, 1.5)
     assert (publishers.gid, publishers.since_s) == (b"1", 2.0)
 
 
 def test_a_publisher_that_came_and_left_before_the_first_look_is_noticed() -> None:
     publishers = SolePublisher()
-    publishers.look(frozenset((b"1",)), 2, 2.5, 1.5)
+    publishers.note_publishers(frozenset((b"1",)), 2, 2.5, 1.5)
     assert publishers.since_s > 2.5
-    publishers.look(frozenset((b"1", b"2")), 4, 3.0)
+    publishers.note_publishers(frozenset((b"1", b"2")), 4, 3.0)
     assert (publishers.gid, publishers.since_s) == (None, math.inf)
 
 

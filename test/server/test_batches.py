@@ -58,9 +58,9 @@ class Planning(AbsentPolicy):
 
 def request(number: int, goal: float = 0.5, ahead: int = 0) -> Request:
     seen = np.random.default_rng(number).normal(size=(2, 3)).astype(np.float32)
-    update = SentWindows().update(WireWindow.of(seen, np.array([goal])))
+    update = SentWindows().update(WireWindow.pack(seen, np.array([goal])))
     draft = Proposal(np.full((1, ahead, 2), 0.1 * number, np.float32))
-    request = Request.of(draft, 2, number, update, ahead, "go" * (1 + number))
+    request = Request.from_draft(draft, 2, number, update, ahead, "go" * (1 + number))
     return replace(request, robot_id=f"arm {number}")
 
 
@@ -151,7 +151,7 @@ def test_a_window_that_was_kept_of_a_batch_can_be_continued() -> None:
     served, seen, sent = engine(), np.random.default_rng(0).normal(size=(3, 3)), SentWindows()
     goal = np.array([0.5])
     for step in range(2):
-        window = WireWindow.of(seen[step : step + 2].astype(np.float32), goal)
+        window = WireWindow.pack(seen[step : step + 2].astype(np.float32), goal)
         mine = replace(request(1), window=sent.update(window), step=step, first_step=step)
         _, own = replies_of(served, request(2), mine)
         assert isinstance(own, Reply)

@@ -74,7 +74,7 @@ def test_a_target_may_read_more_or_less_of_the_past_than_the_draft(rule: str, le
         counts = counted(draw.dirichlet(np.ones(5), size=(1, 2)))
         draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(draw.integers(5, size=(1, 2)), counts))
         window = view.window(target.signature)
-        request = Request.of(draft, 2, step, sent.update(window))
+        request = Request.from_draft(draft, 2, step, sent.update(window))
         request = replace(request, robot_id="arm", fingerprint=fingerprint)
         sizes.append(len(request.window.rows.numbers))
         reply = engine.verify(request, NOW_S)
@@ -94,7 +94,7 @@ def request_of(**changes: Any) -> Request:
     draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.array([[1, 2]]), counts))
     update = SentWindows().update(view.window(Recalling(2).signature))
     given = {"robot_id": "arm", "fingerprint": int(DECODER.fingerprint, 16), **changes}
-    return replace(Request.of(draft, 0, 7, update), **given)
+    return replace(Request.from_draft(draft, 0, 7, update), **given)
 
 
 def bare(**changes: Any) -> Request:

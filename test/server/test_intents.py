@@ -38,8 +38,8 @@ def encoder(acting: Intent) -> IntentEncoder:
 
 def request_of(window: np.ndarray, goal: np.ndarray, intent_only: bool = False) -> Request:
     draft = Proposal(np.zeros((1, 0, 2), np.float32))
-    whole = WireWindow.of(window[:, :3], goal, features=window[:, 3:])
-    return replace(Request.of(draft, 1, 2, whole, intent_only=intent_only), robot_id="arm")
+    whole = WireWindow.pack(window[:, :3], goal, features=window[:, 3:])
+    return replace(Request.from_draft(draft, 1, 2, whole, intent_only=intent_only), robot_id="arm")
 
 
 def test_a_reply_has_the_intent_of_its_plan_or_the_intent_alone(encoder: IntentEncoder) -> None:

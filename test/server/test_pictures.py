@@ -20,7 +20,7 @@ from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.target_view import Numbers
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.received_images import pictures
-from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService
+from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.vision.images import to_jpeg
 
@@ -54,7 +54,7 @@ def frames(step: int) -> dict[str, np.ndarray]:
 
 def request(update: Any, step: int, instruction: str = "stack the blocks") -> Request:
     draft = Proposal(np.zeros((1, 0, 2 * H), np.float32))
-    return replace(Request.of(draft, 0, step, update, instruction=instruction), robot_id="arm")
+    return replace(Request.from_draft(draft, 0, step, update, instruction=instruction), robot_id="arm")
 
 
 def test_each_observation_has_its_images_though_only_new_ones_are_sent() -> None:
@@ -94,7 +94,7 @@ def test_images_that_are_missing_or_too_many_are_refused() -> None:
 def test_an_unavailable_policy_is_reported_by_a_status_of_its_own() -> None:
     engine = Engine(TargetVerifier(Seeing(), "replace"), 0)
     description = Description("eye", "replace", Seeing().signature)
-    service = VerificationService(ServedTargets(ServedTarget(engine, description)))
+    service = VerificationService(ServedTargets(LoadedTarget(engine, description)))
     view = Numbers(1)
     view.add({"state": np.zeros(1, np.float32)}, frames(1))
     update = SentWindows().update(view.window(Seeing().signature))

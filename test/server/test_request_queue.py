@@ -37,7 +37,7 @@ class Queue(RequestQueue[Name]):
         self, name: Name, request: Request, at_s: float = 0.0, client: Hashable = None, used_s: float = 0.0
     ) -> list[Name]:
         """Have a request wait; return those that are overtaken."""
-        return names(self.add(Turn(request, name, at_s, client).due(used_s=used_s)))
+        return names(self.add(Turn(request, name, at_s, client).with_deadline(used_s=used_s)))
 
     def next(self, most: int = 1) -> list[Name]:
         return names(self.take(most))
@@ -168,7 +168,7 @@ def test_a_client_that_used_much_computing_cannot_claim_to_be_first() -> None:
     queue.wait("flood", asks("flood", needed_in_s=0.001), used_s=0.3)
     queue.wait("arm", asks("arm", needed_in_s=0.1), used_s=0.02)
     assert queue.next(2) == ["arm", "flood"]
-    assert Turn(asks("flood"), "flood", 0.0).due(used_s=100.0).due_s == LATEST_S
+    assert Turn(asks("flood"), "flood", 0.0).with_deadline(used_s=100.0).due_s == LATEST_S
 
 
 def test_clients_share_a_batch_whatever_names_they_use() -> None:

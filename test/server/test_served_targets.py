@@ -9,14 +9,14 @@ import pytest
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import RequestError, RequestFault
-from adahi_ros.server.service import TARGETS_MOST, ServedTarget, ServedTargets
+from adahi_ros.server.service import TARGETS_MOST, LoadedTarget, ServedTargets
 
 SIGNATURE = Signature(2, 4, 2, (Feature(OBSERVATION, 3),), parameters=7)
 
 
-def target(name: str, signature: Signature = SIGNATURE, fingerprint: str = "1" * 16) -> ServedTarget:
+def target(name: str, signature: Signature = SIGNATURE, fingerprint: str = "1" * 16) -> LoadedTarget:
     described = Description(name, "replace", signature, policy_fingerprint=fingerprint)
-    return ServedTarget(None, described)  # type: ignore[arg-type]
+    return LoadedTarget(None, described)  # type: ignore[arg-type]
 
 
 def test_a_request_gets_the_target_that_it_names_or_the_first() -> None:

@@ -17,8 +17,8 @@ from adahi_ros.protocol.window import WireWindow
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.service import (
     LATE_S,
+    LoadedTarget,
     Served,
-    ServedTarget,
     ServedTargets,
     VerificationService,
     target_name,
@@ -26,7 +26,7 @@ from adahi_ros.server.service import (
 from adahi_ros.server.verifier import TargetVerifier
 
 EVEN = np.full((2, 4), 0.25)
-WINDOW = WireWindow.of(np.zeros((2, 3), np.float32), np.zeros(1, np.float32))
+WINDOW = WireWindow.pack(np.zeros((2, 3), np.float32), np.zeros(1, np.float32))
 REQUEST = Request(3, 7, 7, robot_id="arm", session=1)
 NOW_S = 100.0
 
@@ -39,7 +39,7 @@ def policy(fixed_policy: Callable[..., Policy]) -> Policy:
 @pytest.fixture
 def service(policy: Policy) -> VerificationService:
     description = Description("toy", "speculative", policy.signature)
-    return VerificationService(ServedTargets(ServedTarget(Engine(TargetVerifier(policy), 0), description)))
+    return VerificationService(ServedTargets(LoadedTarget(Engine(TargetVerifier(policy), 0), description)))
 
 
 @pytest.fixture
@@ -47,7 +47,9 @@ def good(policy: Policy) -> Request:
     assert policy.signature.codes is not None
     draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.array([[1, 2]]), counted(EVEN)[None]))
     fingerprint = int(policy.signature.codes.fingerprint, 16)
-    return replace(Request.of(draft, 3, 7, WINDOW), robot_id="arm", session=1, fingerprint=fingerprint)
+    return replace(
+        Request.from_draft(draft, 3, 7, WINDOW), robot_id="arm", session=1, fingerprint=fingerprint
+    )
 
 
 def faulty(fault: Exception) -> Request:

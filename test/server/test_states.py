@@ -53,10 +53,10 @@ def request(pair: tuple[TokenPolicy, TokenPolicy], sent: bool) -> Request:
     sure = np.eye(K, dtype=np.uint16)[made.codes] * np.uint16(UNITS)
     drawn = CodeDistribution(sure / UNITS, made.codes, draft.codec.decode, sure)
     data = {"states": packed_states(made.hidden), "sent": np.full((1, N), sent)}
-    parts = SentParts(actions=False, codes=True, data=True).of(
+    parts = SentParts(actions=False, codes=True, data=True).select(
         Proposal(np.zeros((1, T, A), np.float32), drawn, data=data)
     )
-    made_by = Request.of(parts, 0, 0, window(target))
+    made_by = Request.from_draft(parts, 0, 0, window(target))
     assert not made_by.counts.size
     fingerprint = fingerprint_number(draft.codec.fingerprint)
     packed = HiddenStates.pack(data, LinkFacts())

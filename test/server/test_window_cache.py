@@ -55,11 +55,11 @@ class Camera:
         rows = slice(step, step + H)
         numbers = self._numbers[rows]
         if self.mode == "features":
-            return WireWindow.of(numbers, goal, features=self._features[rows])
+            return WireWindow.pack(numbers, goal, features=self._features[rows])
         if self.mode == "images":
             images = self._images[CAMERAS * step : CAMERAS * (step + H)]
-            return WireWindow.of(numbers, goal, images=images)
-        return WireWindow.of(numbers, goal)
+            return WireWindow.pack(numbers, goal, images=images)
+        return WireWindow.pack(numbers, goal)
 
     def meant(self, step: int) -> np.ndarray:
         """The window (H, O) of a step as the target is to see it."""

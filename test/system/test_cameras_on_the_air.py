@@ -150,16 +150,18 @@ def test_the_target_sees_what_was_meant(
         rows = slice(step, step + H)
         window = np.concatenate([numbers[rows], features[rows]], axis=1)
         wire = {
-            "features": WireWindow.of(numbers[rows], AIM, features=features[rows]),
-            "images": WireWindow.of(numbers[rows], AIM, images=jpegs[CAMERAS * step : CAMERAS * (step + H)]),
-            "nothing": WireWindow.of(numbers[rows], AIM),
+            "features": WireWindow.pack(numbers[rows], AIM, features=features[rows]),
+            "images": WireWindow.pack(
+                numbers[rows], AIM, images=jpegs[CAMERAS * step : CAMERAS * (step + H)]
+            ),
+            "nothing": WireWindow.pack(numbers[rows], AIM),
         }[sent]
         counts = counted(draw.dirichlet(np.ones(8), size=(1, 2)))
         seen = target.signature.observations(window[None], AIM[None])
         drawn = sent_codes(draw.integers(8, size=(1, 2)), counts)
         request = VerificationRequest(seen, Proposal(np.zeros((1, 0, 2), np.float32), drawn))
         outcomes: list[Outcome] = []
-        pending = end.submit(Request.of(request.draft, 2, step, wire), outcomes.append)
+        pending = end.submit(Request.from_draft(request.draft, 2, step, wire), outcomes.append)
         stage.wait(partial(bool, outcomes), "reply")
         got = outcomes[0].verification
         assert got is not None, outcomes[0].message
@@ -186,7 +188,7 @@ def test_each_start_of_a_robot_is_a_session() -> None:
     numbers = np.zeros((H, S + 4), np.float32)
     counts = np.full((1, 2, 8), [[8192] * 7 + [8191]], np.uint16)
     draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.zeros((1, 2), np.int64), counts))
-    requested = Request.of(draft, 1, 0, WireWindow.of(numbers[:, :S], AIM))
+    requested = Request.from_draft(draft, 1, 0, WireWindow.pack(numbers[:, :S], AIM))
     first, second = (Sender.of_new_start("robot", "", None) for _ in range(2))
     sessions = [to_request(requested, requested.window, each).session_id for each in (first, first, second)]
     assert sessions[0] == sessions[1] != sessions[2]

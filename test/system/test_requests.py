@@ -197,7 +197,7 @@ def test_a_window_may_be_sent_as_what_is_new_after_an_earlier_one(ask: Ask, good
         np.array(good["observation_window"], np.float32).reshape(3, 6),
         np.array(good["goal"], np.float32),
     )
-    rows = WireWindow.of(window, goal).rows.digests(3)
+    rows = WireWindow.pack(window, goal).rows.digests(3)
     base = {"base_window": window_digest(rows, goal.tobytes())}
     newest = np.array([0.5, 0.25, 0.125, 1.0, 2.0, 4.0], np.float32)
     whole = [*good["observation_window"][6:], *newest.tolist()]

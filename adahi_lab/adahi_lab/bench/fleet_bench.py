@@ -159,7 +159,7 @@ def _measure(load: FleetLoad, engine: str, wanted: Figures) -> Figures:
         def glance() -> None:
             look()
             if fault is not None:
-                fault.look()
+                fault.kill_when_due()
 
         with MemoryWatch(server.pid) as memory:
             found = _records(FLEET, {**wanted, "flood_hz": 0.0}, Path(scratch), environment, glance)
@@ -204,7 +204,7 @@ def _verifier(
     file.write_text(yaml.safe_dump({"policies": {"target": policy}, "ray": {"num_cpus": cores}}))
     with fleet_up(file, run_environment(domain), lambda line: None) as fleet:
         fleet.await_serving()
-        yield fleet.verifier, fleet.look, fleet
+        yield fleet.verifier, fleet.restart_killed, fleet
 
 
 def _program(module: str, wanted: Mapping[str, object], scratch: Path) -> list[str]:
@@ -230,7 +230,7 @@ class Fault:
         self._replicas: list[int] = []
         self._killed_s = self._back_s = np.inf
 
-    def look(self) -> None:
+    def kill_when_due(self) -> None:
         """Kill the part when it is time; note whether it is back."""
         now_s = time.monotonic()
         if now_s >= self._at_s and self._killed_s == np.inf:

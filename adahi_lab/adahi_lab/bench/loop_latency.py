@@ -227,7 +227,7 @@ def run_across(
         requested.write_text(json.dumps(arguments))
         command = ["-m", "adahi_lab.nodes.dds_run", str(requested), str(record)]
         run_at_robot(link, command, dds_environment("wireless"))
-        return RunRecord.of(json.loads(record.read_text()))
+        return RunRecord.from_values(json.loads(record.read_text()))
 
 
 def joined(runs: Sequence[RunRecord]) -> RunRecord:

@@ -49,7 +49,7 @@ class VerificationCalls:
             RuntimeError: there is none; names the reason.
         """
         outcomes: list[Outcome] = []
-        request = Request.of(self._session.sent_parts.of(draft), episode, step, window)
+        request = Request.from_draft(self._session.sent_parts.select(draft), episode, step, window)
         pending = self._session.submit(request, math.inf, NOW_S, outcomes.append)
         self._session.poll(NOW_S)
         (outcome,) = outcomes

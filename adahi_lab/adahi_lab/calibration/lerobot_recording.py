@@ -72,7 +72,7 @@ class LeRobotRecording:
     steps: np.ndarray
 
     @classmethod
-    def of(
+    def read_from(
         cls, folder: Path, contract: Contract, on_warning: OnWarning = lambda line: None
     ) -> LeRobotRecording:
         """Read the numbers of a dataset.

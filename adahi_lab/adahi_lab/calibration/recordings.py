@@ -54,7 +54,7 @@ def read_recordings(
         parts.append(read_dataset(bags, contract, namespace, *how))
     for number, path in enumerate(paths[len(bags) :], len(bags)):
         on_path(path)
-        parts.append(LeRobotRecording.of(path, contract, on_warning).dataset(instruction, number))
+        parts.append(LeRobotRecording.read_from(path, contract, on_warning).dataset(instruction, number))
     return parts[0] if len(parts) == 1 else _joined(parts)
 
 

@@ -235,7 +235,7 @@ def _observations(path: Path, query: Query, instructed: bool, signature: Signatu
     contract, namespace = query.contract, query.namespace
     if is_lerobot(path):
         cameras = [each.key for each in contract.cameras if signature.image_dim]  # the verifier encodes all
-        recording = LeRobotRecording.of(path, contract)
+        recording = LeRobotRecording.read_from(path, contract)
         yield from recording.observations([*cameras, *(image.name for image in signature.images)])
         return
     encode = None if contract.images_for_target else encoder_of(contract)

@@ -158,7 +158,7 @@ def with_person(plans: np.ndarray, data: Trajectories, person: np.ndarray) -> np
 def unit_of_actions(target: Policy, data: Trajectories) -> np.ndarray:
     """Return the target's scale of actions (A,), or that of the recorded actions if it is all ones."""
     scale: np.ndarray = target.action_scale
-    return Moments.of(data.actions).scale if (scale == 1.0).all() else scale
+    return Moments.measure(data.actions).scale if (scale == 1.0).all() else scale
 
 
 def fresh_plans(

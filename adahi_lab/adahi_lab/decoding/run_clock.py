@@ -131,7 +131,7 @@ class _Simulation:
 
     def _send(self) -> None:
         """Send all runs that are due, and draft on."""
-        while (run := self._runs.due()) is not None:
+        while (run := self._runs.next_run()) is not None:
             self._after(self._machines.link_s, lambda run=run: self._arrive(run))  # type: ignore[misc]
         if self._drafting is None and self._runs.wants_draft:
             self._drafting = before = list(self._runs.drafted)

@@ -246,11 +246,11 @@ def files_of(names: Sequence[str], folder: Path) -> list[Path]:
     Where an export to ONNX is not shipped, its weights count.
     """
 
-    def of(name: str) -> list[Path]:
+    def shipped(name: str) -> list[Path]:
         found = sorted(folder.glob(f"{name}*"))
         return found or sorted(folder.glob(f"{name.removesuffix('.onnx')}.safetensors"))
 
-    return [path for name in names if name != PACKED for path in of(name)]
+    return [path for name in names if name != PACKED for path in shipped(name)]
 
 
 def kilobytes(names: Sequence[str], folder: Path, packed_bytes: int) -> float:

@@ -31,7 +31,7 @@ class Trace:
     threshold: float | None
 
     @classmethod
-    def of(cls, log: Log, episode: int, rate_hz: float, threshold: float | None) -> Trace:
+    def from_log(cls, log: Log, episode: int, rate_hz: float, threshold: float | None) -> Trace:
         """Take one column of a log without lost replies."""
         length = int(log.active[:, episode].sum())
         sent = log.transmitted[:length, episode]

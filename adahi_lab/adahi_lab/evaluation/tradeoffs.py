@@ -90,7 +90,7 @@ def measure_tradeoffs(
         latency=dict(over_dds) if over_dds else latency,
         throughput=rates,
         sweep=points,
-        trace=Trace.of(adahi, 0, spec.control_rate_hz, threshold),
+        trace=Trace.from_log(adahi, 0, spec.control_rate_hz, threshold),
     )
 
 

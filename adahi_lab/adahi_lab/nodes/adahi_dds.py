@@ -73,7 +73,9 @@ class DdsClient(Client):
         """See `Client.ask`."""
         draft = Proposal(self._no_actions, sent_codes(codes[None], counts[None]))
         outcomes: list[Outcome] = []
-        sent = Request.of(self._session.sent_parts.of(draft), 0, self._step, WireWindow.of(window, goal))
+        sent = Request.from_draft(
+            self._session.sent_parts.select(draft), 0, self._step, WireWindow.pack(window, goal)
+        )
         self._session.submit(sent, self._timeout_s, time.monotonic(), outcomes.append)
         self._due.set(self._session.next_due_s)
         self._step += 1

@@ -19,7 +19,7 @@ from adahi_ros.protocol.request import Reply, Request, Sender
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.transport import Sent, Transport
 from adahi_ros.server.engine import Engine
-from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService
+from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.server.window_cache import ImageEncoder
 
@@ -41,7 +41,7 @@ class CalledVerifier:
         self, verifier: TargetVerifier, rule: str, seed: int, images: ImageEncoder | None = None
     ) -> None:
         description = replace(verifier.terms.described(""), acceptance=rule)
-        target = ServedTarget(Engine(verifier, seed, images), description)
+        target = LoadedTarget(Engine(verifier, seed, images), description)
         self._service = VerificationService(ServedTargets(target))
         self._description = describe(description)
 

@@ -113,17 +113,17 @@ class FleetRobot:
         if not ready or now_s < self._session.busy_until_s:
             return
         wanted = self._step - self._plan_begin >= self._every
-        if self._ahead.due(wanted, left, now_s):
+        if self._ahead.wants_request(wanted, left, now_s):
             self._ask(left, now_s)
 
     def _ask(self, left: int, now_s: float) -> None:
         signature = self._signature
         committed = min(left, self._ahead.delay_steps, signature.horizon - 1)
         draft = Proposal(np.zeros((1, committed, signature.action_dim), np.float32))
-        window = WireWindow.of(self._window, self._goal)
+        window = WireWindow.pack(self._window, self._goal)
         needed_in_s = self._ahead.needed_in_s(left)
         instruction = "go on" if signature.instruction else ""
-        request = Request.of(draft, 0, self._step, window, committed, instruction, needed_in_s)
+        request = Request.from_draft(draft, 0, self._step, window, committed, instruction, needed_in_s)
         self.record.requests += 1
         self._pending[self._step] = self._ahead.submit(request, self._step, now_s)
 

@@ -215,12 +215,12 @@ class RobotSimulatorNode(Node):
         """Check a condition repeatedly; continue when it holds, or at the limit."""
         deadline = time.monotonic() + limit_s
 
-        def look() -> None:
+        def check() -> None:
             if done() or time.monotonic() > deadline:
                 self.destroy_timer(timer)
                 then()
 
-        timer = steady_timer(self, POLL_PERIOD_S, look)
+        timer = steady_timer(self, POLL_PERIOD_S, check)
 
     def _begin(self) -> None:
         values = self._values

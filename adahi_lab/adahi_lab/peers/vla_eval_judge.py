@@ -59,7 +59,7 @@ class LiveLibero(LIBEROBenchmark):
         return {
             "joints": world.data.qpos[:ROBOT].copy(),
             "velocities": world.data.qvel[:ROBOT].copy(),
-            "state": world.look(),
+            "state": world.observed_state(),
             "task_description": task["name"],
         }
 

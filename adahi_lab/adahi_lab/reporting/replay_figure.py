@@ -55,7 +55,7 @@ def draw_replay(replay: Replay, rate_hz: float, link: str, path: Path) -> None:
     saw = titled(drawn.add_subplot(grid[0, 0]), title, "time (s)", "deviation")
     seen = replay.figures[watched]
     threshold = seen["threshold"] if seen["gate"] == GATE_OF_THE_TRACE else None
-    draw_trace(saw, Trace.of(replay.logs[watched], 0, rate_hz, threshold))
+    draw_trace(saw, Trace.from_log(replay.logs[watched], 0, rate_hz, threshold))
     acts = titled(drawn.add_subplot(grid[0, 1]), "first episode: first entry of the action", "time (s)", "")
     _draw_actions(acts, replay, rate_hz)
     errors = drawn.add_subplot(grid[1, 0])

@@ -76,12 +76,12 @@ class KitchenArm:
         # what it is off within a control period.
         self._share = 1.0 - np.exp(-world.period_s * stiffness / model.dof_damping[:ARM_JOINTS])
 
-    def look(self, positions: np.ndarray) -> ArmView:
+    def view(self, positions: np.ndarray) -> ArmView:
         """Compute the view from all positions, (E, 30) in the model's order."""
-        seen = (np.stack(column) for column in zip(*map(self._look, positions), strict=True))
+        seen = (np.stack(column) for column in zip(*map(self._view_of_one, positions), strict=True))
         return ArmView(positions[:, :ROBOT_JOINTS], *seen)
 
-    def _look(self, position: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _view_of_one(self, position: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the fields of an `ArmView` except joints for one kitchen, from all positions (30,)."""
         model, data = self._model, self._data
         jacobian, forces = np.empty((6, model.nv)), np.empty(model.nv)

@@ -70,7 +70,7 @@ class KitchenExpert:
         self._postures = np.array([POSTURES[name] for name in SUBTASKS])
         positions = np.tile(world.start, (len(SUBTASKS), 1))
         positions[:, : self._postures.shape[1]] = self._postures
-        self._rotations = self._arm.look(positions).rotation
+        self._rotations = self._arm.view(positions).rotation
         self.reset(0, [0])
 
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
@@ -97,7 +97,7 @@ class KitchenExpert:
             self._stages < self.orders.shape[1] - 1
         )
         current = self.orders[rows, self._stages]
-        view = self._arm.look(positions)
+        view = self._arm.view(positions)
         point, away, fingers = np.empty((count, 3)), np.empty(count), np.empty(count)
         for index, name in enumerate(SUBTASKS):
             of_this = np.flatnonzero(current == index)

@@ -144,14 +144,14 @@ class MetaWorld(SimulatedTask):
                 raise ValueError(f"displace: {scene.name!r}, must be one of {self.spec.name}'s shared scenes")
             self._kept[row] = self._worlds[row].displaced(self._kept[row], draws[row, 1:4])
             self._success[row] = False
-            self._look(row)
+            self._store_observation(row)
 
     def _instruct(self, row: int) -> None:
         """Store the goal and the observation of the episode that was loaded last."""
         errand, mark = self._drawn[row][1], self._kept[row].mark
         self._goal[row, :INSTRUCTION_DIM] = embedded(errand.sentence)
         self._goal[row, INSTRUCTION_DIM:] = np.where(np.isnan(mark), 0.0, mark - MIDDLE_M)
-        self._look(row)
+        self._store_observation(row)
 
     @property
     def state(self) -> np.ndarray:
@@ -200,17 +200,17 @@ class MetaWorld(SimulatedTask):
         for row in np.flatnonzero(~self.done).tolist():
             self._kept[row] = self._worlds[row].step(self._kept[row], moved[row], float(action[row, 3]))
             self._steps[row] += 1
-            self._look(row)
+            self._store_observation(row)
 
     def loaded(self, row: int) -> tuple[Any, str]:
         """Return the world of an episode, which is loaded with it, and the name of its scene."""
         self._worlds[row].load(self._kept[row])
         return self._worlds[row], self._drawn[row][0].name
 
-    def _look(self, row: int) -> None:
+    def _store_observation(self, row: int) -> None:
         """Store the observation of the episode that was started or stepped last."""
         scene, errand = self._drawn[row]
-        look = self._worlds[row].look(errand, self._kept[row])
+        look = self._worlds[row].observe(errand, self._kept[row])
         self._observed[row] = np.append(look.shown, [name == scene.name for name in self._names])
         self._read[row], self._met[row] = look.read, look.met
         self._success[row] |= look.met

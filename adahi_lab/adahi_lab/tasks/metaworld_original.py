@@ -102,7 +102,7 @@ class OriginalWorld:
         observed, _, _, _, info = self._environment.step(np.append(moved / self.reach_m, grip))
         return self._keep(observed, info["success"] >= 1.0)
 
-    def look(self, errand: Original, kept: Kept) -> Look:
+    def observe(self, errand: Original, kept: Kept) -> Look:
         """Return the observation of an episode."""
         return Look(kept.read[:SEEN], kept.read, kept.met, False)
 

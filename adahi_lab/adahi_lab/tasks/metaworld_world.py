@@ -166,7 +166,7 @@ class SceneWorld:
         mujoco.mj_kinematics(self.model, self.data)
         return Placed(self._state(), kept.place, kept.mark)
 
-    def look(self, errand: Errand, kept: Placed) -> Look:
+    def observe(self, errand: Errand, kept: Placed) -> Look:
         """Return the observation of the loaded episode.
 
         The scripted policies get the same values twice; the second half is of the step before, which none of

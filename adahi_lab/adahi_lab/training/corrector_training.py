@@ -35,8 +35,8 @@ SMALLEST_CHANGE = 1e-3  # of an observation's scale, so that nearly constant ent
 
 def scales_of(data: Trajectories, with_goal: bool) -> FeatureScales:
     """Return the units of demonstrations; without goals for a robot that gets none."""
-    observation, action = Moments.of(data.observations), Moments.of(data.actions)
-    goal = Moments.of(data.goals[:, : data.goals.shape[1] if with_goal else 0])
+    observation, action = Moments.measure(data.observations), Moments.measure(data.actions)
+    goal = Moments.measure(data.goals[:, : data.goals.shape[1] if with_goal else 0])
     within = np.ones(len(data.observations) - 1, dtype=bool)
     within[data.ends[:-1] - 1] = False  # no change across episodes
     change = np.diff(data.observations, axis=0)[within].std(axis=0) + SMALLEST_CHANGE * observation.scale
@@ -72,7 +72,7 @@ def train_corrector(
         from_mean: start at the mean of `wanted`, which is not near zero.
     """
     read, wanted_of = torch.from_numpy(features), torch.from_numpy(wanted)
-    moments = Moments.of(features)
+    moments = Moments.measure(features)
     units = torch.from_numpy(moments.mean), torch.from_numpy(moments.scale)
     network = seeded(run.seed, lambda: CorrectorNetwork(wanted.shape[1], hidden, *units))
     if from_mean:

@@ -74,7 +74,7 @@ def train_encoder(images: np.ndarray, labels: np.ndarray, recipe: EncoderRecipe,
         ValueError: the recipe needs missing files.
     """
     config = {"architecture": recipe.architecture, "image_size": list(images.shape[1:3]), **recipe.size}
-    moments = Moments.of(labels)
+    moments = Moments.measure(labels)
     model = seeded(run.seed, lambda: _Regression(make_network(config), labels.shape[1]))
     network = model.network
     if recipe.weights is not None:

@@ -54,8 +54,8 @@ def train_flow(
         **sizes_of(data, window_length),
         **size,
     )
-    moments = InputMoments.of(Moments.of(data.inputs), Moments.of(data.goals))
-    action = Moments.of(data.actions)
+    moments = InputMoments.from_moments(Moments.measure(data.inputs), Moments.measure(data.goals))
+    action = Moments.measure(data.actions)
     arrays = (action.mean, action.scale, data.actions.min(axis=0), data.actions.max(axis=0))
     network = seeded(run.seed, lambda: FlowNetwork(config, moments, *map(torch.from_numpy, arrays)))
     observations = torch.from_numpy(data.inputs)

@@ -49,7 +49,7 @@ class IntentExamples(Rows):
     plan: np.ndarray
 
 
-class _Step(NamedTuple):
+class _SeenStep(NamedTuple):
     """What E robots saw at a step; attributes as of `IntentExamples`."""
 
     active: np.ndarray
@@ -109,7 +109,7 @@ def lesson(
     held = Rests(rests, world.spec.command_field)
     held.reset(seed, list(numbers), action_dim)
     history, robots = History(target.signature, len(numbers)), np.arange(len(numbers))
-    seen: list[_Step] = []
+    seen: list[_SeenStep] = []
     period = second = np.zeros(0, dtype=np.int64)
     for active in episodes(world, seed, numbers):
         mine = own.next()
@@ -117,7 +117,7 @@ def lesson(
             period, second = drawn_requests(mine[:, :3])
         observations = history.push(seen_by_target(world))
         plan = fresh_plans(target, observations, draws.next()[:, None], active)[:, 0]
-        seen.append(_Step(active, world.observation.copy(), extra_of(observations), plan))
+        seen.append(_SeenStep(active, world.observation.copy(), extra_of(observations), plan))
         action = plan[:, 0]
         if act is not None:
             at = newest_requests(np.full(len(numbers), len(seen) - 1), period, second, replies)
@@ -130,14 +130,14 @@ def lesson(
     return IntentExamples(step[active], observation[active], extra[active], plan[active])
 
 
-def _replies(seen: Sequence[_Step], at: np.ndarray, robots: np.ndarray) -> RepliesView:
+def _replies(seen: Sequence[_SeenStep], at: np.ndarray, robots: np.ndarray) -> RepliesView:
     """Return the replies to requests at some steps (B, M); negative where there is none."""
 
-    def of(name: str, steps: np.ndarray) -> np.ndarray:
+    def column(name: str, steps: np.ndarray) -> np.ndarray:
         return np.stack([getattr(seen[step], name)[robot] for robot, step in zip(robots, steps, strict=True)])
 
     columns = np.maximum(at, 0).T
     observation, plan = (
-        np.stack([of(name, each) for each in columns], axis=1) for name in ("observation", "plan")
+        np.stack([column(name, each) for each in columns], axis=1) for name in ("observation", "plan")
     )
-    return RepliesView(observation, plan, at, of("extra", columns[0]))
+    return RepliesView(observation, plan, at, column("extra", columns[0]))

@@ -114,8 +114,8 @@ def train_networks(
     count = len(examples)
     drawn = np.random.default_rng(recipe.seed).integers(0, count, SAMPLE)
     uniforms = np.random.default_rng(recipe.seed + 1).random((SAMPLE, 3))
-    read = Moments.of(reply_features(data.view(drawn, uniforms), sizes))
-    acted = Moments.of(acting_features(*data.observed(drawn), np.zeros((SAMPLE, sizes.size))))
+    read = Moments.measure(reply_features(data.view(drawn, uniforms), sizes))
+    acted = Moments.measure(acting_features(*data.observed(drawn), np.zeros((SAMPLE, sizes.size))))
     action_dim = examples.plan.shape[2]
     reads, acts = ((torch.from_numpy(each.mean), torch.from_numpy(each.scale)) for each in (read, acted))
     networks = seeded(
@@ -283,7 +283,7 @@ def _trained(
         recipe.replies,
         **recipe.size,
     )
-    moments = Moments.of(examples.plan[:, 0])
+    moments = Moments.measure(examples.plan[:, 0])
     low, high = examples.plan.min(axis=(0, 1)), examples.plan.max(axis=(0, 1))
     actions = dict(zip(ACTIONS, (moments.mean, moments.scale, low, high), strict=True))
     networks, losses = train_networks(_Data(examples, sizes, recipe.reads_extra), recipe, moments, run)

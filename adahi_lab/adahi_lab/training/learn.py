@@ -104,7 +104,7 @@ class Lessons:
         held_out = numbers % HELD_OUT == HELD_OUT - 1 if len(data) >= HELD_OUT else numbers == numbers[-1]
         self.tokenizer, self.config = tokenizer, fit
         self.rehearsed, self.held_out = (
-            Demonstrated.of(data.episodes(numbers[rows].tolist()), tokenizer, window_length)
+            Demonstrated.from_data(data.episodes(numbers[rows].tolist()), tokenizer, window_length)
             for rows in (~held_out, held_out)
         )
 
@@ -119,7 +119,9 @@ class Lessons:
 
     def actions(self, corrections: Corrections) -> Actions:
         """Return the training examples of corrections."""
-        return Actions.of(corrections.windows, corrections.goals, corrections.replied, self.tokenizer)
+        return Actions.from_windows(
+            corrections.windows, corrections.goals, corrections.replied, self.tokenizer
+        )
 
 
 @dataclass(frozen=True)

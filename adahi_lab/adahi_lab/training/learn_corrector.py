@@ -189,7 +189,7 @@ class CorrectorLearner(Learner[CorrectorNetwork, Examples]):
         training = {**old.training, "learned": command}
         save_with_export(folder / PLANS, CORRECTOR, self._network, old.sizes, old.scales, acted, training)
 
-    def look(self, files: PolicyFiles) -> dict[str, Any]:
+    def current_figures(self, files: PolicyFiles) -> dict[str, Any]:
         """See `Learner`."""
         if not self._how.evaluated:
             return {}

@@ -69,7 +69,7 @@ class DraftLearner(Learner[VQBeT, Corrections]):
         """See `Learner`."""
         save_with_export(folder, DRAFT, self._network, {**self._checkpoint.training, "learned": command})
 
-    def look(self, files: PolicyFiles) -> Figures:
+    def current_figures(self, files: PolicyFiles) -> Figures:
         """See `Learner`: with the first threshold, at the rate, and alone."""
         self._present = self._calibrated(files)
         if not self._how.evaluated:

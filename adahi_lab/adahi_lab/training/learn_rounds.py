@@ -128,7 +128,7 @@ class Learner(ABC, Generic[N, R]):
         """Write the current network and its export into a folder of policies."""
 
     @abstractmethod
-    def look(self, files: PolicyFiles) -> Figures:
+    def current_figures(self, files: PolicyFiles) -> Figures:
         """Return its current figures, by kind of evaluation; called once before each `learn`."""
 
     @abstractmethod
@@ -191,7 +191,7 @@ def learn_in_rounds(
     files = PolicyFiles(staged.folder, "onnxruntime")
     for number in range(len(figures), how.rounds + 1):
         learner.write(staged.folder, command)
-        found: Figures = {"round": number, "looks": learner.look(files)}
+        found: Figures = {"round": number, "looks": learner.current_figures(files)}
         if number < how.rounds:
             found["update"] = learner.learn(files, number)
         figures.append(found)

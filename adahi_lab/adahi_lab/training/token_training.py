@@ -28,7 +28,7 @@ PAIRED = 8000  # chunks from which byte pairs are learned
 def codec_of(data: Trajectories, sizes: CodecSizes) -> TokenCodec:
     """Return the action tokenizer for demonstrations."""
     low, high = np.percentile(data.actions, PERCENTILES, axis=0).astype(np.float32)
-    arrays = {"low": low, "high": high, "action_scale": Moments.of(data.actions).scale}
+    arrays = {"low": low, "high": high, "action_scale": Moments.measure(data.actions).scale}
     if sizes.kind != FrequencyCodec.kind:
         return CODECS[sizes.kind](arrays, sizes)
     arrays["merges"] = np.zeros((0, 2), dtype=np.int64)
@@ -72,13 +72,13 @@ def train_tokens(
         **size,
     )
     seen = data.observations if config.patch else data.inputs
-    moments = InputMoments.of(Moments.of(seen), Moments.of(data.goals))
+    moments = InputMoments.from_moments(Moments.measure(seen), Moments.measure(data.goals))
     module = seeded(run.seed, lambda: _Labelling(TokenNetwork(config, moments), data.labels.shape[1]))
     observations, goals = torch.from_numpy(seen), torch.from_numpy(step_goals(data))
     pixels = torch.from_numpy(data.image_features) if config.patch else None
     rows = torch.from_numpy(window_indices(data, window_length))
     codes = torch.from_numpy(codec.encode(action_chunks(data, codec.chunk_length)))
-    labelled = Moments.of(data.labels)
+    labelled = Moments.measure(data.labels)
     labels = torch.from_numpy((data.labels - labelled.mean) / labelled.scale)
 
     def loss_of(batch: Tensor) -> Tensor:

@@ -64,7 +64,7 @@ class Actions:
     chunks: Tensor
 
     @classmethod
-    def of(
+    def from_windows(
         cls, windows: np.ndarray, goals: np.ndarray, actions: np.ndarray, tokenizer: ActionTokenizer
     ) -> Actions:
         """Return actions (N, A) at windows (N, H, O) and goals (N, G), each with its codes.

@@ -75,7 +75,7 @@ def train_tokenizer(
     data: Trajectories, config: TokenizerConfig, fit_config: FitConfig, run: Run
 ) -> tuple[ActionTokenizer, list[float]]:
     """Train the action tokenizer; return it, frozen, and its losses."""
-    moments = Moments.of(data.actions)
+    moments = Moments.measure(data.actions)
     chunks = torch.from_numpy(action_chunks(data, config.chunk_length))
     units = torch.from_numpy(moments.mean), torch.from_numpy(moments.scale)
     tokenizer = seeded(run.seed, lambda: ActionTokenizer(config, *units))
@@ -148,7 +148,7 @@ class Demonstrated:
     codes: Tensor
 
     @classmethod
-    def of(cls, data: Trajectories, tokenizer: ActionTokenizer, window_length: int) -> Demonstrated:
+    def from_data(cls, data: Trajectories, tokenizer: ActionTokenizer, window_length: int) -> Demonstrated:
         """Return those of some episodes, for windows of H observations."""
         chunks = torch.from_numpy(action_chunks(data, tokenizer.config.chunk_length))
         return cls(
@@ -220,9 +220,9 @@ def train_policy(
         codebook_size=tokenizer.config.codebook_size,
         **size,
     )
-    moments = InputMoments.of(Moments.of(data.inputs), Moments.of(data.goals))
+    moments = InputMoments.from_moments(Moments.measure(data.inputs), Moments.measure(data.goals))
     model = seeded(run.seed, lambda: VQBeT(config, moments, tokenizer.action_scale))
-    lessons = Demonstrated.of(data, tokenizer, window_length)
+    lessons = Demonstrated.from_data(data, tokenizer, window_length)
     recipe = {
         "policy": asdict(config),
         "data": digest_of(

@@ -83,7 +83,7 @@ def test_shares_of_hybrid_by_hand() -> None:
 def test_a_run_is_the_same_after_it_was_written_and_read(run: RunRecord, step_record: Make) -> None:
     first = step_record(deviation=float("inf"), score=float("inf"))
     for each in (run, RunRecord((first,), run.episodes)):
-        assert RunRecord.of(json.loads(json.dumps(asdict(each)))) == each
+        assert RunRecord.from_values(json.loads(json.dumps(asdict(each)))) == each
 
 
 def test_the_calibration_goes_with_the_grown_target() -> None:

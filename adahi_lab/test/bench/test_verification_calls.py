@@ -58,7 +58,7 @@ def test_the_verdict_is_the_verifiers_and_the_bytes_are_those_that_crossed(polic
     tapped = Tapped(policy)
     calls, verifier = tapped.calls(policy), TargetVerifier(policy)
     for step in range(3):
-        verdict = calls.ask(DRAFT, WireWindow.of(ROWS[step : step + 2], AIM), EPISODE, step)
+        verdict = calls.ask(DRAFT, WireWindow.pack(ROWS[step : step + 2], AIM), EPISODE, step)
         seen = Observations({OBSERVATION: ROWS[None, step : step + 2]}, {GOAL: AIM[None]})
         draws = verification_uniforms(SEED, "robot", EPISODE, step, 2)
         expected = verifier.verify(VerificationRequest(seen, DRAFT), draws)
@@ -79,6 +79,6 @@ def test_a_verifier_that_does_not_fit_is_refused_at_once(policy: Policy) -> None
 def test_a_request_that_is_refused_has_no_verdict(policy: Policy) -> None:
     calls = Tapped(policy).calls(policy)
     with pytest.raises(RuntimeError, match=r"^refused: goal: 2 values, expected 1"):
-        calls.ask(DRAFT, WireWindow.of(ROWS[:2], np.zeros(2, np.float32)), EPISODE, 0)
+        calls.ask(DRAFT, WireWindow.pack(ROWS[:2], np.zeros(2, np.float32)), EPISODE, 0)
     assert calls.request_bytes == calls.response_bytes == []
-    assert calls.ask(DRAFT, WireWindow.of(ROWS[:2], AIM), EPISODE, 0).actions.shape == (1, 1, 2)
+    assert calls.ask(DRAFT, WireWindow.pack(ROWS[:2], AIM), EPISODE, 0).actions.shape == (1, 1, 2)

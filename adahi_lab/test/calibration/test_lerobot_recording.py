@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def read(folder: Path, **changed: Any) -> LeRobotRecording:
-    return LeRobotRecording.of(folder, parse_contract(contract_values(**changed)))
+    return LeRobotRecording.read_from(folder, parse_contract(contract_values(**changed)))
 
 
 def test_rows_become_steps(folder: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_dataset_of_an_so101_fits_the_contract_of_the_page(tmp_path: Path) -> 
         lambda info: [info["features"][key].update(names=names) for key in (STATE, "action")],
     )
     warned: list[str] = []
-    found = LeRobotRecording.of(tmp_path / "so101", contract, warned.append).dataset(None).trajectories
+    found = LeRobotRecording.read_from(tmp_path / "so101", contract, warned.append).dataset(None).trajectories
     np.testing.assert_array_equal(found.observations, data.observations)  # degrees, as they are
     np.testing.assert_array_equal(found.actions, data.actions)
     assert not warned
@@ -104,7 +104,7 @@ def test_a_dataset_of_an_so101_fits_the_contract_of_the_page(tmp_path: Path) -> 
 def test_strange_names_are_reported_and_the_order_counts(folder: Path) -> None:
     change_info(folder, lambda info: info["features"]["action"].update(names=["one", "two"]))
     warned: list[str] = []
-    found = LeRobotRecording.of(folder, parse_contract(contract_values()), warned.append)
+    found = LeRobotRecording.read_from(folder, parse_contract(contract_values()), warned.append)
     np.testing.assert_array_equal(found.actions, recorded().actions)
     (warning,) = warned
     assert warning.endswith(
@@ -117,7 +117,7 @@ def test_a_dataset_of_our_exporter_has_the_goals_after_the_numbers(
 ) -> None:
     data = demonstrations(2)
     save_dataset(tmp_path / "toy", data, 20.0, 2, "go")
-    found = LeRobotRecording.of(tmp_path / "toy", contract).dataset(None).trajectories
+    found = LeRobotRecording.read_from(tmp_path / "toy", contract).dataset(None).trajectories
     for name in ("observations", "actions", "goals", "ends"):
         np.testing.assert_array_equal(getattr(found, name), getattr(data, name))
 
@@ -147,7 +147,7 @@ def test_what_lerobot_wrote_is_read_over_all_files() -> None:
     values = contract_values()
     values["observations"][ENVIRONMENT]["select"] = ["state.0:2"]
     values["actions"]["action"]["select"] += ["positions.base"]
-    found = LeRobotRecording.of(DATA, parse_contract(values))
+    found = LeRobotRecording.read_from(DATA, parse_contract(values))
     assert found.dataset("").trajectories.ends.tolist() == [7, 12, 20]
     assert set(found.dataset("").instructions) == {"draw"}
     assert {each.images[CAMERA].shape for each in found.observations([CAMERA])} == {(*FRAME, 3)}

@@ -38,7 +38,7 @@ def described(rule: str) -> Description:
 def request_for(draft: Proposal, ahead: int = 0) -> Request:
     view = Features(1)
     view.add({OBSERVATION: np.zeros(1)})
-    return Request.of(draft, 0, 7, view.window(Still().signature), ahead)
+    return Request.from_draft(draft, 0, 7, view.window(Still().signature), ahead)
 
 
 def outcome_of(rule: str, draft: Proposal, ahead: int = 0) -> tuple[Outcome, Reply]:

@@ -226,12 +226,12 @@ def test_figures_of_a_loop() -> None:
 )
 def test_a_client_that_there_is_not_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"clients:|plan_0|hybrid"):
-        Client.of(name, TASK)
+        Client.parse(name, TASK)
 
 
 def test_clients_by_name() -> None:
-    assert Client.of("openpi:4", TASK).settings == {"action_horizon": 4}
-    assert Client.of("openpi:4:runtime", TASK).settings == {"action_horizon": 4, "max_hz": RATE_HZ}
-    assert Client.of("ours:best", TASK).settings == {"method": "best"}
-    settings = Client.of("lerobot:0.5:latest_only", TASK).settings
+    assert Client.parse("openpi:4", TASK).settings == {"action_horizon": 4}
+    assert Client.parse("openpi:4:runtime", TASK).settings == {"action_horizon": 4, "max_hz": RATE_HZ}
+    assert Client.parse("ours:best", TASK).settings == {"method": "best"}
+    settings = Client.parse("lerobot:0.5:latest_only", TASK).settings
     assert settings == {"chunk_size_threshold": 0.5, "aggregate_fn_name": "latest_only", "fps": RATE_HZ}

@@ -182,7 +182,9 @@ def test_the_judge_shows_what_our_world_shows() -> None:
     judged._env = library
     seen = judged.make_obs({}, {"name": SENTENCE})
     task.world.step(convert.placed(library), np.zeros(7))
-    np.testing.assert_allclose(seen["state"], task.world.look(), atol=2e-3)  # a control period apart
+    np.testing.assert_allclose(
+        seen["state"], task.world.observed_state(), atol=2e-3
+    )  # a control period apart
     np.testing.assert_array_equal(seen["joints"], library.sim.data.qpos[:9])
 
 

@@ -62,7 +62,7 @@ def test_the_arm_holds_itself_against_gravity() -> None:
     arm = KitchenArm(task.world)
     start = task.true_positions
     for _ in range(10):
-        task.step(arm.command(arm.look(task.true_positions), np.zeros((1, 7)), np.zeros(1)))
+        task.step(arm.command(arm.view(task.true_positions), np.zeros((1, 7)), np.zeros(1)))
     held = np.abs(task.true_positions - start)[0, :7].max()
     task.reset(0, [0])
     for _ in range(10):
@@ -74,13 +74,13 @@ def test_the_arm_holds_itself_against_gravity() -> None:
 def test_the_arm_takes_its_tool_to_a_place() -> None:
     task = Kitchen()
     arm = KitchenArm(task.world)
-    first = arm.look(task.true_positions)
+    first = arm.view(task.true_positions)
     place = first.tool + np.array([[0.10, 0.05, -0.08]])
     for _ in range(25):
-        view = arm.look(task.true_positions)
+        view = arm.view(task.true_positions)
         step = arm.towards_place(view, place, first.rotation, first.joints[:, :7])
         task.step(arm.command(view, step, np.zeros(1)))
-    assert np.linalg.norm(arm.look(task.true_positions).tool - place) < 0.02
+    assert np.linalg.norm(arm.view(task.true_positions).tool - place) < 0.02
 
 
 def test_no_joint_is_sent_past_its_limit() -> None:
@@ -88,7 +88,7 @@ def test_no_joint_is_sent_past_its_limit() -> None:
     arm = KitchenArm(Kitchen().world)
     low, high = Kitchen().world.model.jnt_range[:7].T
     positions[:, :7] = np.clip(positions[:, :7], low + 0.02, high - 0.02)
-    view = arm.look(positions)
+    view = arm.view(positions)
     at = view.joints[:, :7]
     place = view.tool + 0.2 * np.vstack([np.eye(3), -np.eye(3)])
     step = arm.towards_place(view, place, view.rotation, at)

@@ -36,7 +36,7 @@ def started(number: int, state: int) -> tuple[Any, LiberoGoal]:
     task._kept = [convert.placed(library)]
     task.world.load(task._kept[0])
     mujoco.mj_forward(task.world.model, task.world.data)
-    task._look(0)
+    task._store_observation(0)
     return library, task
 
 

@@ -49,7 +49,7 @@ def test_a_suite_steps_as_the_library_does(suite: str) -> None:
     task._kept = [convert.placed(library, suite)]
     task.world.load(task._kept[0])
     mujoco.mj_forward(task.world.model, task.world.data)
-    task._look(0)
+    task._store_observation(0)
     while not done:
         action = expert.act(task)
         task._kept = [convert.placed(library, suite)]  # contacts are chaotic: rounding grows

@@ -110,7 +110,7 @@ def test_doing_the_opposite_fails_and_half_way_is_neither(scene: Scene, errand: 
         for row in range(len(drawn)):
             world, kept = task._worlds[row], task._kept[row]
             world.load(kept)
-            task._read[row] = world.look(errand, kept).read
+            task._read[row] = world.observe(errand, kept).read
         action = make_expert("metaworld").act(task)
         task._drawn = drawn
         task.step(action)
@@ -172,9 +172,9 @@ def test_what_was_done_before_a_change_fails_it_only_once_done_again() -> None:
     world._failed[0], world._success[0] = False, True
     world.swap_goals(0, [100])
     assert not world.success[0]
-    look = world._worlds[0].look
+    look = world._worlds[0].observe
     met: list[bool] = []
-    world._worlds[0].look = lambda *about: replace(look(*about), met=False, failed=met[-1])
+    world._worlds[0].observe = lambda *about: replace(look(*about), met=False, failed=met[-1])
     try:
         world._excused[0] = True
         for failed, expected in ((True, False), (False, False), (True, True)):
@@ -182,7 +182,7 @@ def test_what_was_done_before_a_change_fails_it_only_once_done_again() -> None:
             world.step(np.zeros((1, 4)))
             assert world.failed[0] == expected
     finally:
-        del world._worlds[0].look
+        del world._worlds[0].observe
 
 
 def test_a_scene_with_one_errand_cannot_change() -> None:

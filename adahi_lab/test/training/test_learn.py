@@ -237,10 +237,10 @@ def test_rounds_of_other_thresholds_or_another_recipe_do_not_go_on(
 
 def test_what_is_gone_on_from_is_all_that_was_kept(exported: Path, learner: Learners) -> None:
     files, first, second = PolicyFiles(exported, "onnxruntime"), learner(), learner()
-    first.look(files)
+    first.current_figures(files)
     reports = first.learn(files, 0)
     second.restore(first.state(), {"update": {"held_out": {"best": 1e-3}}})
-    second.look(files)
+    second.current_figures(files)
     again = second.learn(files, 1)
     assert again["corrections"] == reports["new"] + again["new"]
     assert again["held_out"]["best"] == 1e-3
@@ -254,7 +254,7 @@ def test_no_two_rounds_learn_from_the_same_episodes() -> None:
 def test_who_explores_otherwise_hears_what_the_other_method_asks(exported: Path, learner: Learners) -> None:
     silent = learner(replace(HOW, ask="draft", explore="hybrid"))
     files = PolicyFiles(exported, "onnxruntime")
-    silent.look(files)
+    silent.current_figures(files)
     assert silent.learn(files, 0)["new"] > 0
 
 

@@ -35,7 +35,7 @@ def model(checkpoints: Path) -> VQBeT:
 
 @pytest.fixture(scope="module")
 def old(demonstrations: Callable[[int], Trajectories], tokenizer: ActionTokenizer) -> Demonstrated:
-    return Demonstrated.of(demonstrations(2), tokenizer, H)
+    return Demonstrated.from_data(demonstrations(2), tokenizer, H)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def other(tokenizer: ActionTokenizer) -> Actions:
     draw = np.random.default_rng(3)
     windows = draw.normal(size=(N, H, 6)).astype(np.float32)
     goals = draw.normal(size=(N, 2)).astype(np.float32)
-    return Actions.of(windows, goals, np.tile(np.array([0.3, -0.3], np.float32), (N, 1)), tokenizer)
+    return Actions.from_windows(windows, goals, np.tile(np.array([0.3, -0.3], np.float32), (N, 1)), tokenizer)
 
 
 Tune = Callable[..., tuple[VQBeT, list[float]]]
@@ -111,7 +111,7 @@ def test_a_code_of_several_actions_is_refused(make_checkpoints: Callable[..., Pa
     tokenizer = load_tokenizer(make_checkpoints(chunk_length=8))
     windows, goals = np.zeros((1, H, 6), np.float32), np.zeros((1, 2), np.float32)
     with pytest.raises(ValueError, match=r"tokenizer.chunk_length: 8, must be 1"):
-        Actions.of(windows, goals, np.zeros((1, 2), np.float32), tokenizer)
+        Actions.from_windows(windows, goals, np.zeros((1, 2), np.float32), tokenizer)
 
 
 @pytest.mark.parametrize(

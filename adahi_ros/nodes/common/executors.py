@@ -50,7 +50,7 @@ def sequence_of(information: Mapping[str, int]) -> int | None:
     return sequence if 0 < sequence < UNSUPPORTED else None
 
 
-class Turn:
+class LaterCall:
     """Calls a function after all events that have arrived so far.
 
     `EventsExecutor` serves events in order, and keeps all. An expensive kind of event could delay all others

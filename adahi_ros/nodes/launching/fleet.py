@@ -51,7 +51,7 @@ class RunningFleet:
         self._read, self._serves = 0, False
         self.verifier: NodeProcess = self._processes.start(VERIFIER, self._parameters)
 
-    def look(self) -> None:
+    def restart_killed(self) -> None:
         """Pass on the verifier's new output, and restart processes that were killed.
 
         Raises:
@@ -82,7 +82,7 @@ class RunningFleet:
         """
         limit_s = time.monotonic() + READY_S
         while not self._serves:
-            self.look()
+            self.restart_killed()
             if time.monotonic() > limit_s:
                 raise self.verifier.fault(f"does not serve after {READY_S:g} s")
             time.sleep(LOOK_S)

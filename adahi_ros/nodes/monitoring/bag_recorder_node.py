@@ -79,14 +79,14 @@ class BagRecorderNode(Node):
         self._names = {topic: self.resolve_topic_name(topic) for topic in kinds}
         self._recording = Recording(contract, self._names, bag)
         self._started = time.monotonic()
-        steady_timer(self, LOOK_PERIOD_S, self._look)
+        steady_timer(self, LOOK_PERIOD_S, self._subscribe_to_published)
         steady_timer(self, FLUSH_PERIOD_S, self._flush)
         steady_timer(self, SAY_PERIOD_S, self._say)
         if values.duration_s:
             steady_timer(self, values.duration_s, self._end)
         self.get_logger().info(self._recording.waiting_for)
 
-    def _look(self) -> None:
+    def _subscribe_to_published(self) -> None:
         """Subscribe to published topics; subscribe again if the QoS does not fit all publishers."""
         if self._ending:
             self._end()

@@ -50,7 +50,7 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 @dataclass(frozen=True)
-class CommandParameters:
+class MarkedCommandParameters:
     """The entries of an action."""
 
     joint_names: tuple[str, ...] = parameter(
@@ -81,7 +81,7 @@ class PathMarkersParameters:
     )
     robot_description: str = parameter("", "URDF of the arm, as text or file; empty for none", optional=True)
     tip_link: str = parameter("", "Link that the path follows; needs robot_description", optional=True)
-    command: CommandParameters = group(CommandParameters)
+    command: MarkedCommandParameters = group(MarkedCommandParameters)
     point_of_action: PointOfAction = group(PointOfAction)
     path_steps: int = parameter(400, "Largest number of steps that are drawn", 2, 100000)
     line_width_m: float = parameter(

@@ -90,16 +90,16 @@ class SeenRobot:
             "plan": None if step is None else _plan(step),
             "recent": self._recent(),
             "since_activation": self._since_activation(),
-            "link": self._of("link", now_s, _link),
-            "safety": self._of("safety", now_s, _safety),
-            "diagnostics": self._of("diagnostics", now_s, _diagnostics),
+            "link": self._read_newest("link", now_s, _link),
+            "safety": self._read_newest("safety", now_s, _safety),
+            "diagnostics": self._read_newest("diagnostics", now_s, _diagnostics),
         }
 
     def _forget(self, now_s: float) -> None:
         while self._steps and self._steps[0][0] < now_s - self._window_s:
             self._steps.popleft()
 
-    def _of(
+    def _read_newest(
         self, kind: str, now_s: float, read: Callable[[Any], dict[str, object]]
     ) -> dict[str, object] | None:
         if kind not in self._newest:
@@ -146,7 +146,7 @@ class SeenRobot:
         return {"steps": sum(counts), "fallbacks": _fallbacks(reasons), "person": person, **figures}
 
 
-class Fleet:
+class SeenRobots:
     """The robots among the topics of a domain. A robot that is gone stays in the list, and its age grows.
 
     Every published topic of type DraftStatus is a robot, whatever its name.

@@ -21,7 +21,7 @@ from rclpy.utilities import try_shutdown
 
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.qos import LISTENING
-from adahi_ros.nodes.monitoring.robot_status import Figures, Fleet, SeenRobot
+from adahi_ros.nodes.monitoring.robot_status import Figures, SeenRobot, SeenRobots
 
 POLL_S = 0.1  # longest delay of Ctrl-C
 LOOK_S = 0.5  # between searches for new robots
@@ -30,7 +30,7 @@ LOOK_S = 0.5  # between searches for new robots
 class Watcher:
     """Subscribes to every draft policy node of a domain. Use as a context manager.
 
-    `Fleet` finds the robots; their other topics are expected in the same namespace.
+    `SeenRobots` finds the robots; their other topics are expected in the same namespace.
 
     Args:
         namespace: of the robots, including namespaces below it; empty for all.
@@ -39,7 +39,7 @@ class Watcher:
     """
 
     def __init__(self, namespace: str = "", domain: int | None = None, window_s: float = 5.0) -> None:
-        self._fleet = Fleet(namespace, window_s)
+        self._fleet = SeenRobots(namespace, window_s)
         self._context = Context()
         rclpy.init(context=self._context, domain_id=domain)
         self.domain = self._context.get_domain_id()
@@ -71,7 +71,7 @@ class Watcher:
         end_s = time.monotonic() + seconds
         while (now_s := time.monotonic()) < end_s:
             if now_s >= self._next_look_s:
-                self._look()
+                self._find_robots()
                 self._next_look_s = now_s + LOOK_S
             self._executor.spin_once(timeout_sec=min(POLL_S, end_s - now_s))
 
@@ -91,7 +91,7 @@ class Watcher:
         """Return `SeenRobot.figures` of each, by topic."""
         return self._fleet.figures(time.monotonic())
 
-    def _look(self) -> None:
+    def _find_robots(self) -> None:
         topics = dict(self._node.get_topic_names_and_types())
         for robot in self._fleet.find(topics, lambda topic: self._node.count_publishers(topic) > 0):
             self._listen_to(robot)

@@ -59,7 +59,7 @@ class AheadPublisher(CommandPublisher):
         plan = self.coming(self._points)[0]
         if np.array_equal(plan[0], action):
             wire = [np.asarray(self._action.to_wire(each), dtype=np.float64) for each in plan[1:]]
-            self._next = np.array(wire), self.measured.of(observation.read)
+            self._next = np.array(wire), self.measured.positions_in(observation.read)
         try:
             return super().send(action, observation)
         finally:

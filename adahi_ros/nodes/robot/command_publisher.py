@@ -98,14 +98,14 @@ class CommandPublisher:
             measured.topics,
             lambda: self.guard.active,
             permission.holds,
-            self.look,
+            self.brake_if_held,
             opened,
         )
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # runs before its publishers are destroyed
         self._sent_s = self._lag_s = 0.0  # of the last command, and how far braking is behind time
-        self._watch = steady_timer(node, contract.period_s, self.look, opened)
+        self._watch = steady_timer(node, contract.period_s, self.brake_if_held, opened)
         steady_timer(node, STATE_PERIOD_S, self._publish_state_again, opened)
         warning = limits_warning(named, what, measured)
         if warning is not None:
@@ -139,7 +139,7 @@ class CommandPublisher:
         self._brake(self.commands.close)
         while self.commands.closing(time.monotonic()):
             time.sleep(max(0.0, self._sent_s + min(self._period_s, STOP_LOOK_S) - time.monotonic()))
-            self.look()
+            self.brake_if_held()
         halted = self.commands.halt(time.monotonic())
         if halted.command is not None:
             self._node.get_logger().error(f"not at rest {LONGEST_STOP_S:g} s after the end; stopped at once")
@@ -192,9 +192,9 @@ class CommandPublisher:
         """Send the last command again for a repeated observation, unless the robot was held."""
         self._publish(self.commands.repeat(time.monotonic()), observation.stamp_ns)
 
-    def look(self) -> None:
+    def brake_if_held(self) -> None:
         """Hold the robot if due; called every control period, and when the permission changes."""
-        self._brake(self.commands.look, self.guard.active)
+        self._brake(self.commands.brake_if_held, self.guard.active)
 
     def _brake(self, look: Callable[[float], Outgoing], resumes: bool = False) -> None:
         """Publish a command that brakes, if any; a late one counts as on time, unless the robot may resume.

@@ -34,7 +34,7 @@ from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.registry import at_place
 from adahi_ros.core.texts import printable
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
-from adahi_ros.nodes.common.executors import Turn, executor_of
+from adahi_ros.nodes.common.executors import LaterCall, executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.messages import to_link_state, to_status
 from adahi_ros.nodes.common.qos import ASSIGNMENTS, message_type, notice_qos, observation_qos
@@ -57,7 +57,7 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
 )
 from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatWatch
 from adahi_ros.nodes.robot.kept_messages import KeptMessages
-from adahi_ros.nodes.robot.operator import Operator
+from adahi_ros.nodes.robot.operator import OperatorInputs
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.records import StepRecord
 from adahi_ros.protocol.request import Sender
@@ -90,7 +90,7 @@ class DraftPolicyNode(ManagedNode):
         self._while_active = ExitStack()
         self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
         super().__init__("draft_policy", DraftPolicyParameters, **options)
-        self._operator = Operator(self, lambda: self._condition.active, self._on_operator)
+        self._operator = OperatorInputs(self, lambda: self._condition.active, self._on_operator)
         self._driver: DriverMonitor | None = None  # of the last contract with one
         self._heartbeat: HeartbeatWatch | None = None
         self._watch_takeover()
@@ -159,7 +159,7 @@ class DraftPolicyNode(ManagedNode):
         check_fit(values, contract, policy.signature, encoder)
         first = first_episode(values)
         self._inputs = ObservationAssembler(contract, encode, self._on_missed, first)
-        self._kept, self._turn = KeptMessages(), Turn(self, self._serve_kept)
+        self._kept, self._turn = KeptMessages(), LaterCall(self, self._serve_kept)
         if contract.episode is None:
             self.get_logger().info(
                 f"counts episodes from {first}; first_episode={first} and seed={values.seed} repeat the "
@@ -276,7 +276,7 @@ class DraftPolicyNode(ManagedNode):
     def _on_operator(self) -> None:
         """The operator has enabled or stopped the robot."""
         if self._commands is not None:
-            self._commands.look()
+            self._commands.brake_if_held()
 
     def _watch_takeover(self) -> None:
         """Receive takeovers where a person may take over, also before the node is configured."""

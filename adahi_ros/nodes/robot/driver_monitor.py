@@ -56,8 +56,8 @@ class DriverMonitor:
             self._opened.callback(opened.close)
             self._subscribe(index)
         if monitors:
-            steady_timer(node, LOOK_PERIOD_S, self._look, self._opened)
-        self._look()
+            steady_timer(node, LOOK_PERIOD_S, self._check_publishers, self._opened)
+        self._check_publishers()
 
     def close(self) -> None:
         """Watch no more."""
@@ -88,9 +88,9 @@ class DriverMonitor:
             self._subscribe(index)
         self._say()
 
-    def _look(self) -> None:
+    def _check_publishers(self) -> None:
         for index, watch in self._watches.items():
-            watch.look()
+            watch.read_publishers()
             self._published(index)
         self._say()
 

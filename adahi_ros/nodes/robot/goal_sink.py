@@ -44,12 +44,12 @@ class _Accepted:
     def over(self) -> bool:
         return self.cancel.confirmed or self.handle.status in OVER
 
-    def look(self, now_s: float, ready: bool) -> None:
+    def cancel_if_due(self, now_s: float, ready: bool) -> None:
         """Read the answer to the cancel request; send another one if due and the server is ready."""
         if self.answer is not None and self.answer.done():
             self.cancel.answered(_cancels(self.answer.result(), self.handle), now_s)
             self.answer = None
-        if ready and not self.over and self.cancel.due(now_s):
+        if ready and not self.over and self.cancel.sends_now(now_s):
             self.answer = self.handle.cancel_goal_async()
 
 
@@ -96,7 +96,7 @@ class GoalSink:
 
     def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
         now_s = time.monotonic()
-        self._look(now_s)
+        self._read_answers(now_s)
         if not self._client.server_is_ready():
             self._warn("no server", f"no server of {self._sink.channel.topic} ({self._sink.channel.kind})")
             self._goals.lost()
@@ -108,7 +108,7 @@ class GoalSink:
         if not self._goals.held:
             self._goals.hold()
             self._cancel(now_s)
-        self._look(now_s)
+        self._read_answers(now_s)
 
     def _send(self, position: float | None) -> None:
         if position is None:
@@ -116,18 +116,18 @@ class GoalSink:
         goal = self._type.Goal()
         self._filled.fill(goal, self._joint, position)
         future = self._unanswered[self._goals.newest] = self._client.send_goal_async(goal)
-        future.add_done_callback(lambda _: self._look(time.monotonic()))
+        future.add_done_callback(lambda _: self._read_answers(time.monotonic()))
         if len(self._unanswered) > MOST_GOALS:
             self._unanswered.pop(min(self._unanswered)).cancel()
 
-    def _look(self, now_s: float) -> None:
+    def _read_answers(self, now_s: float) -> None:
         """Read the answers of the driver, and send the cancel requests that are due."""
         for number, future in list(self._unanswered.items()):
             if future.done() and self._unanswered.pop(number, None) is not None:
                 self._answered(number, future.result(), now_s)
         ready = bool(self._accepted) and self._client.server_is_ready()
         for each in self._accepted:
-            each.look(now_s, ready)
+            each.cancel_if_due(now_s, ready)
         self._accepted = [each for each in self._accepted if not each.over][-MOST_GOALS:]
         if self.fault:
             self._log.warning("not cancelled", self.fault)
@@ -162,7 +162,7 @@ class GoalSink:
             if not (context.ok() and self._client.server_is_ready()):
                 break
             _serve(self._client, context, CLOSE_LOOK_S)
-            self._look(time.monotonic())
+            self._read_answers(time.monotonic())
         if self._unanswered or self._accepted:
             self._node.get_logger().error(
                 f"{self._sink.key}: {self._sink.channel.topic} has not confirmed that its goals are cancelled"

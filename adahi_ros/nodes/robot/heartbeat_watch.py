@@ -44,7 +44,7 @@ class HeartbeatWatch:
         opened.callback(self.close)
         self._closed = False
         self._runner: bytes | None = None  # the only publisher of a heartbeat since the node acts
-        self._timer = steady_timer(node, PERIOD_S, self._look, opened)
+        self._timer = steady_timer(node, PERIOD_S, self._check_silence, opened)
         self._timer.cancel()  # saves the wake-ups without a policy runner
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class HeartbeatWatch:
         if self._runner in (None, sender):  # a killed runner is listed for 20 s beside the next one
             self._heartbeat.received(waited_s, now_s)
 
-    def _look(self) -> None:
+    def _check_silence(self) -> None:
         silence_s = self._heartbeat.silence_s(time.monotonic(), PERIOD_S)
         if silence_s is not None:
             several = self._watch.publishers.several

@@ -61,7 +61,7 @@ class PublisherWatch:
         self.publishers = publishers
         self.names: dict[bytes, str] = {}
         self._matched = _matched_event(subscription)
-        self.look()
+        self.read_publishers()
 
     def close(self) -> None:
         """Look no more; the subscription may be destroyed."""
@@ -71,15 +71,15 @@ class PublisherWatch:
 
     def knows(self, arrived_s: float) -> bytes | None:
         """Look, and return who sent a message that arrived then; None if it may be another publisher's."""
-        self.look(arrived_s)
+        self.read_publishers(arrived_s)
         return self.publishers.gid if self.publishers.since_s <= arrived_s else None
 
-    def look(self, arrived_s: float | None = None) -> None:
+    def read_publishers(self, arrived_s: float | None = None) -> None:
         """Look now: at every message, with the time when it arrived, and often between messages."""
         self.names = publishers_of(self._node, self._topic, self._kind)
         gids = frozenset(self.names)
         matched = None if self._matched is None else self._matched.take_event()
-        self.publishers.look(
+        self.publishers.note_publishers(
             gids, None if matched is None else matched.total_count, time.monotonic(), arrived_s
         )
 
@@ -94,7 +94,7 @@ def _matched_event(subscription: Subscription) -> Any:
         return rclpy_implementation.EventHandle(subscription.handle, kind)
 
 
-class Operator:
+class OperatorInputs:
     """Receives the operator's inputs.
 
     Attributes:
@@ -125,7 +125,7 @@ class Operator:
         self._replies = ServiceReplies()
         for service in (self._service, self._give_back):
             self._replies.guard(service)
-        steady_timer(node, LOOK_PERIOD_S, self._look)
+        steady_timer(node, LOOK_PERIOD_S, self._read_publishers)
 
     def watch_takeover(self, button: int) -> None:
         """Receive takeovers from now on, of a button of joy; of the topic `takeover` if it is below 0."""
@@ -150,14 +150,14 @@ class Operator:
             if watch:
                 watch.close()
 
-    def _look(self) -> None:
-        self._enable.look()
+    def _read_publishers(self) -> None:
+        self._enable.read_publishers()
         if self._signal is not None:
-            self._signal[2].look()
+            self._signal[2].read_publishers()
 
     def _on_enable(self, message: Bool, info: Mapping[str, int]) -> None:
         press, now_s = press_of(message.data, info), time.monotonic()  # together: looking takes time
-        self._enable.look(now_s - max(0.0, press.waited_s))
+        self._enable.read_publishers(now_s - max(0.0, press.waited_s))
         ignored = self.permission.receive(press, now_s)
         if ignored:
             self._log.warning("enable", f"ignored: {ignored}")
@@ -168,7 +168,7 @@ class Operator:
             self.permission.used()
             return
         press, now_s = press_of(False, info), time.monotonic()
-        self._enable.look(now_s - max(0.0, press.waited_s))  # its reliable copy may come later
+        self._enable.read_publishers(now_s - max(0.0, press.waited_s))  # its reliable copy may come later
         self.permission.stop(press, now_s)
         self._changed()
 
@@ -214,7 +214,7 @@ class Operator:
             return
         waited_s, now_s = age_of(info.get("received_timestamp", 0)), time.monotonic()
         age_s = message_age(self._node, message, info)
-        self._signal[2].look(now_s - max(0.0, waited_s))
+        self._signal[2].read_publishers(now_s - max(0.0, waited_s))
         takeover = self.permission.takeover
         before = takeover.person
         ignored = takeover.signal(value, age_s, now_s, waited_s)

@@ -61,7 +61,7 @@ class OtherPublishers:
         self._since_s = time.monotonic()
         self._closed = False
         opened.callback(self._close)
-        steady_timer(node, LOOK_PERIOD_S, self.look, opened)
+        steady_timer(node, LOOK_PERIOD_S, self.compare_publishers, opened)
 
     def check(self) -> None:
         """Check that this node may become active.
@@ -92,7 +92,7 @@ class OtherPublishers:
         def received(message: Any, information: Mapping[str, int]) -> None:
             sequence = sequence_of(information)
             if sequence is not None and measured.received(message.name, sequence, time.monotonic()):
-                self.look()
+                self.compare_publishers()
             called(message)
 
         counted: Callable[..., None] = with_info(received)
@@ -104,9 +104,9 @@ class OtherPublishers:
     def glance(self) -> None:
         """Look if the number of publishers has changed; called at every command, so cheap."""
         if self._commanded():
-            self.look()
+            self.compare_publishers()
 
-    def look(self) -> None:
+    def compare_publishers(self) -> None:
         """Compare the publishers with those at the last look; called several times a second."""
         if self._closed:  # the events executor queued a message before its subscription was destroyed
             return
@@ -145,7 +145,7 @@ class OtherPublishers:
             resolved, publishers = self._node.resolve_topic_name(topic), {}
             if self._node.count_publishers(resolved) > 1:
                 publishers, several = publishers_of(self._node, resolved), True
-            if joints := measured.look(publishers, now_s):
+            if joints := measured.joints_measured_twice(publishers, now_s):
                 who = ", ".join(sorted(publishers.values()))
                 return f"{', '.join(joints)} on {resolved}, of {who}; end one of these"
         return None if several and now_s - self._since_s < AGAIN_S else ""

@@ -23,7 +23,7 @@ from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
-from adahi_ros.nodes.robot.operator import LOOK_PERIOD_S, Operator, PublisherWatch, age_of, message_age
+from adahi_ros.nodes.robot.operator import LOOK_PERIOD_S, OperatorInputs, PublisherWatch, age_of, message_age
 from adahi_ros.robot.takeover_loop import TakeoverLoop
 from adahi_ros.safety.person_commands import POSITIONS, PersonCommands
 from adahi_ros.safety.takeover import COMMAND
@@ -50,7 +50,7 @@ def loop_with_person(
     values: DraftPolicyParameters,
     contract: Contract,
     publisher: CommandPublisher,
-    operator: Operator,
+    operator: OperatorInputs,
     opened: ExitStack,
 ) -> Callable[..., TakeoverLoop]:
     """Return the control loop's class, bound to a person; arguments as `Teleoperator`.
@@ -88,7 +88,7 @@ class Teleoperator:
         values: DraftPolicyParameters,
         what: Commanded,
         publisher: CommandPublisher,
-        operator: Operator,
+        operator: OperatorInputs,
         opened: ExitStack,
     ) -> None:
         kind = values.takeover.command
@@ -118,7 +118,7 @@ class Teleoperator:
         self._watch = PublisherWatch(node, subscription, self._kind, self._takeover.subscribed(COMMAND))
         operator.commands = self._watch
         opened.callback(self._watch.close)
-        steady_timer(node, LOOK_PERIOD_S, self._watch.look, opened)
+        steady_timer(node, LOOK_PERIOD_S, self._watch.read_publishers, opened)
 
     @property
     def drives(self) -> bool:
@@ -153,7 +153,7 @@ class Teleoperator:
             fault = str(error)
         waited_s, now_s = age_of(info.get("received_timestamp", 0)), time.monotonic()
         age_s = message_age(self._node, message, info)
-        self._watch.look(now_s - max(0.0, waited_s))
+        self._watch.read_publishers(now_s - max(0.0, waited_s))
         ignored = self._takeover.command(wanted, age_s, now_s, fault, waited_s)
         if ignored and self.drives:
             self._log.warning(COMMAND, f"ignored: {ignored}")

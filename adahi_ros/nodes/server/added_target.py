@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, served_target
-from adahi_ros.server.service import ServedTarget, target_name
+from adahi_ros.server.service import LoadedTarget, target_name
 
 
 def load_target(
@@ -16,7 +16,7 @@ def load_target(
     default: str,
     away: Callable[[str], None],
     say: Callable[[str], object],
-) -> ServedTarget | str:
+) -> LoadedTarget | str:
     """Load a policy; return the reason if that fails.
 
     As text: an exception would keep the partly loaded policy in memory. The encoder of intents is for the

@@ -13,14 +13,14 @@ from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierPara
 from adahi_ros.protocol.description import why_not_served
 from adahi_ros.server.ray.fleet_file import read_fleet
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
-from adahi_ros.server.service import ServedTarget
+from adahi_ros.server.service import LoadedTarget
 
 FLEETS = "config/fleets"
 
 
 def fleet_targets(
     values: TargetVerifierParameters, say: Callable[[str], None]
-) -> tuple[RayPolicies, list[ServedTarget]]:
+) -> tuple[RayPolicies, list[LoadedTarget]]:
     """Deploy a fleet's policies if necessary; return them, which the caller closes, and their targets.
 
     Args:
@@ -48,7 +48,7 @@ def fleet_targets(
         raise ParameterError(f"fleet: {values.fleet!r}, {error}") from error
 
 
-def _target(values: TargetVerifierParameters, name: str, verifier: RayVerifier) -> ServedTarget:
+def _target(values: TargetVerifierParameters, name: str, verifier: RayVerifier) -> LoadedTarget:
     check_signature_bounds(verifier.terms.signature)
     fault = why_not_served(verifier.terms.signature)
     if fault is not None:

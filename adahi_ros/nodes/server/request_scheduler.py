@@ -75,14 +75,14 @@ class BatchParameters:
     )
 
 
-class Sender(NamedTuple):
+class ReplyTo(NamedTuple):
     """Where a reply goes: the service that sends it, and the header of the request, both of rclpy."""
 
     service: DeferredService
     header: object
 
 
-_Turn = Turn[Sender]
+_Turn = Turn[ReplyTo]
 
 
 class RequestScheduler:
@@ -115,7 +115,7 @@ class RequestScheduler:
         self._batch = batch
         self._served, self._unheard, self._wake = served, unheard, wake
         self._clients, self._reachable = Clients(), ReachableClients()
-        self._waiting: RequestQueue[Sender] = RequestQueue(batch.waiting)
+        self._waiting: RequestQueue[ReplyTo] = RequestQueue(batch.waiting)
         self._admission = Admission(batch.quota_hz)
         self._most_waited = 0
         self._all_held = False
@@ -139,7 +139,7 @@ class RequestScheduler:
 
     def take_in(self, robot: str, request: VerifyDraft.Request, header: object) -> None:
         """Take a request that arrived at a robot's service; `serve` takes the others."""
-        self._admit(robot, request, Sender(self.services[self._robots.index(robot)], header))
+        self._admit(robot, request, ReplyTo(self.services[self._robots.index(robot)], header))
 
     def serve(self) -> bool:
         """Serve the next requests; return whether there were any."""
@@ -218,11 +218,11 @@ class RequestScheduler:
         for _, message, sender in self._take():
             yield self._turn(header_of(message), sender)
 
-    def _turn(self, request: Request, sender: Sender) -> _Turn:
+    def _turn(self, request: Request, sender: ReplyTo) -> _Turn:
         client = self._clients.client_of(sender.header) or request.robot_id
         return Turn(request, sender, time.monotonic(), client)
 
-    def _admit(self, robot: str, message: VerifyDraft.Request, sender: Sender) -> None:
+    def _admit(self, robot: str, message: VerifyDraft.Request, sender: ReplyTo) -> None:
         """Queue a request, or refuse it."""
         turn = self._turn(header_of(message), sender)
         header, client, now_s = turn.request, turn.client, turn.came_s
@@ -241,7 +241,7 @@ class RequestScheduler:
             self._reply(turn, served)
             return
         turn = replace(turn, request=request)
-        turn = turn.due(self._batch.deadline_s, self._admission.used_s(client, now_s))
+        turn = turn.with_deadline(self._batch.deadline_s, self._admission.used_s(client, now_s))
         if not self._waiting.has_room(request.robot_id):  # the client with the most requests loses one
             displaced = self._waiting.displace(client)
             if displaced is not None:
@@ -253,14 +253,14 @@ class RequestScheduler:
         for overtaken in self._waiting.add(turn):
             self._send(overtaken, self._verification.overtaken(overtaken.request))
 
-    def _take(self) -> Iterator[tuple[str, VerifyDraft.Request, Sender]]:
+    def _take(self) -> Iterator[tuple[str, VerifyDraft.Request, ReplyTo]]:
         """Take requests from DDS, each with the only robot that may use its service."""
         for robot, service in zip(self._robots, self.services, strict=True):
             for _ in range(REQUESTS_KEPT):  # bounded, so that a flood cannot block the service
                 request, header = service.handle.service_take_request(VerifyDraft.Request)
                 if header is None:
                     break
-                yield robot, request, Sender(service, header)
+                yield robot, request, ReplyTo(service, header)
 
     def _refuse(self, turn: _Turn, refusal: Refusal) -> None:
         self._send(turn, self._verification.busy(turn.request, refusal))

@@ -24,7 +24,7 @@ from adahi_ros.core.health_level import Health
 from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
-from adahi_ros.nodes.common.executors import Turn, executor_of
+from adahi_ros.nodes.common.executors import LaterCall, executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import run
@@ -40,7 +40,7 @@ from adahi_ros.nodes.server.target_verifier_parameters import (
 )
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, RequestError
 from adahi_ros.server.server_health import HealthWatch
-from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService
+from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService
 
 PARTING_S = 0.1  # for the last replies: without it, a third of them is lost
 WARNING_PERIOD_S = 1.0
@@ -74,7 +74,7 @@ class TargetVerifierNode(ManagedNode):
             self._service.assignments = assigning.assignments
             self._serving.callback(assigning.close)
         self._due = DueTimer(self, self._serve)
-        self._turn = Turn(self, self._serve)
+        self._turn = LaterCall(self, self._serve)
         self._serving.callback(self._due.destroy)
         self._scheduler = RequestScheduler(
             services, self._service, self._values.batch, self._served, self._unheard, self._wake
@@ -147,7 +147,7 @@ class TargetVerifierNode(ManagedNode):
         for each in targets:
             self._log_target(each)
 
-    def _targets(self, values: TargetVerifierParameters) -> list[ServedTarget]:
+    def _targets(self, values: TargetVerifierParameters) -> list[LoadedTarget]:
         """Load the targets."""
         if values.engine == "batched":
             return [served_target(values, self._away, self._say)]
@@ -157,7 +157,7 @@ class TargetVerifierNode(ManagedNode):
         self._opened.callback(policies.close)
         return targets
 
-    def _log_target(self, target: ServedTarget) -> None:
+    def _log_target(self, target: LoadedTarget) -> None:
         description = target.description
         encoder = description.intent_fingerprint
         intents = f", {description.intent_size} numbers of intent by the encoder {encoder}" if encoder else ""
@@ -202,7 +202,7 @@ class TargetVerifierNode(ManagedNode):
 
         threading.Thread(target=load, daemon=True).start()
 
-    def _on_loaded(self, service: VerificationService, header: object, made: ServedTarget | str) -> None:
+    def _on_loaded(self, service: VerificationService, header: object, made: LoadedTarget | str) -> None:
         self._loading, fault = False, ""
         if isinstance(made, str):
             fault = made

@@ -27,8 +27,8 @@ from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.policies.registry import COMPUTE, DTYPES
 from adahi_ros.protocol.description import why_not_served
 from adahi_ros.server.engine import Engine
-from adahi_ros.server.service import ServedTarget, target_name
-from adahi_ros.server.verifier import AGREEMENTS, SAMPLES, IntentEncoder, TargetVerifier, Verifier
+from adahi_ros.server.service import LoadedTarget, target_name
+from adahi_ros.server.verifier import AGREEMENTS, SAMPLES, ReplyEncoder, TargetVerifier, Verifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 
 ROBOT_NAME = f"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_LENGTH - 1}}}"  # also valid as a namespace
@@ -186,7 +186,7 @@ def served_target(
     values: TargetVerifierParameters,
     away: Callable[[str], None],
     say: Callable[[str], object] = lambda text: None,
-) -> ServedTarget:
+) -> LoadedTarget:
     """Load a verifier's policy, and run it once.
 
     Args:
@@ -251,7 +251,7 @@ def _loaded(values: TargetVerifierParameters, away: Callable[[str], None]) -> tu
     return verifier, device
 
 
-def _encoder_of_intents(name: str) -> IntentEncoder:
+def _encoder_of_intents(name: str) -> ReplyEncoder:
     """Load an encoder of intents; its code is imported only if a parameter names it.
 
     Raises:
@@ -265,7 +265,7 @@ def _encoder_of_intents(name: str) -> IntentEncoder:
         raise ParameterError(f"intent: {name!r}, cannot be loaded: {error}") from error
 
 
-def target_by(values: TargetVerifierParameters, name: str, verifier: Verifier, device: str) -> ServedTarget:
+def target_by(values: TargetVerifierParameters, name: str, verifier: Verifier, device: str) -> LoadedTarget:
     """Return a target, ready to be served.
 
     Args:
@@ -285,4 +285,4 @@ def target_by(values: TargetVerifierParameters, name: str, verifier: Verifier, d
         images = ReceivedImages(encoder_from(values.encoder))
     engine = Engine(verifier, values.seed, images, values.cache.robots, values.cache.max_age_s)
     description = verifier.terms.described(name, "" if images is None else images.fingerprint)
-    return ServedTarget(engine, description, device)
+    return LoadedTarget(engine, description, device)

@@ -45,7 +45,7 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class _Step(LeRobotSchema):
+class _ScalingStep(LeRobotSchema):
     registry_name: str = ""
     class_: str = ""
     config: dict[str, Any] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class _Step(LeRobotSchema):
 
 @dataclass(frozen=True)
 class _Pipeline(LeRobotSchema):
-    steps: Listed[_Step]
+    steps: Listed[_ScalingStep]
 
 
 @dataclass(frozen=True)

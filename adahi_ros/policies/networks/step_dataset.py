@@ -20,7 +20,7 @@ class Moments:
     scale: np.ndarray
 
     @classmethod
-    def of(cls, values: np.ndarray) -> Moments:
+    def measure(cls, values: np.ndarray) -> Moments:
         """Measure values (T, D)."""
         scale = values.std(axis=0)
         scale = np.where(scale < SMALLEST_SCALE, 1.0, scale)

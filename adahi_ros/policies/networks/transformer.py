@@ -38,7 +38,7 @@ class InputMoments:
         return cls(**{each.name: weights[each.name] for each in fields(cls)})
 
     @classmethod
-    def of(cls, observation: Moments, goal: Moments) -> InputMoments:
+    def from_moments(cls, observation: Moments, goal: Moments) -> InputMoments:
         """Return the moments of demonstrations."""
         arrays = (observation.mean, observation.scale, goal.mean, goal.scale)
         return cls(*map(torch.from_numpy, arrays))

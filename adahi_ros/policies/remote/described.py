@@ -38,7 +38,7 @@ class PolicyMetadata:
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedTarget:
     """The content of a file.
 
     Attributes:
@@ -89,7 +89,7 @@ class Described:
         return (self.always,) * robots if self.always else observations.instructions
 
 
-def described(file: TargetFile, own: PolicyMetadata | None = None, prompt: str = "task") -> Described:
+def described(file: TargetFile, own: PolicyMetadata | None = None, prompt: str = "task") -> DescribedTarget:
     """Return the inputs and outputs of a target.
 
     Args:
@@ -133,7 +133,7 @@ def described(file: TargetFile, own: PolicyMetadata | None = None, prompt: str =
     action_range = _action_range(file, action_dim)
     scale = _action_scale(file, own, action_dim)
     relative = Relative(file.relative, signature.action_names, signature.features)
-    return Described(signature, parts, own_names, prompt, always, relative, action_range, scale)
+    return DescribedTarget(signature, parts, own_names, prompt, always, relative, action_range, scale)
 
 
 def check_parts(parts: Mapping[str, int], action_dim: int) -> None:

@@ -30,7 +30,7 @@ from pydantic.dataclasses import dataclass
 from adahi_ros.core.schema import Text, checked, one_of
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.remote.answers import greeting_of, openpi_answer, plans_in
-from adahi_ros.policies.remote.described import Described, check_parts, described
+from adahi_ros.policies.remote.described import DescribedTarget, check_parts, described
 from adahi_ros.policies.remote.groot_protocol import PROTOCOLS, Modalities, Protocol, answer_of
 from adahi_ros.policies.remote.header_files import HeaderFiles
 from adahi_ros.policies.remote.packed_arrays import pack_groot, pack_openpi
@@ -133,7 +133,7 @@ class GrootTarget(ServedTarget):
         state = self._state(self._described, observations)
         return self._protocol.data(self._described.pictures(observations), state, language)
 
-    def _state(self, read: Described, observations: Observations) -> dict[str, np.ndarray]:
+    def _state(self, read: DescribedTarget, observations: Observations) -> dict[str, np.ndarray]:
         """Return all parts of the state of B robots, (B, H, size) float32."""
         state = read.state(observations)
         batch = next(iter(state.values())).shape[:2]

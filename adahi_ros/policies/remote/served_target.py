@@ -16,7 +16,7 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import AS_TRAINED, Sampling, TargetUnavailableError
-from adahi_ros.policies.remote.described import Described
+from adahi_ros.policies.remote.described import DescribedTarget
 from adahi_ros.policies.remote.remote import Connection, PolicyServer, ServerFault
 from adahi_ros.policies.remote.server_fields import ServerFile
 
@@ -41,7 +41,7 @@ class ServedTarget(DirectPolicy):
 
     def __init__(
         self,
-        read: Described,
+        read: DescribedTarget,
         file: ServerFile,
         digest: str,
         connect: Callable[[float], Connection],

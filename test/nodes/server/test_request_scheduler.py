@@ -20,7 +20,7 @@ from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling, TargetUna
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import INTERNAL_ERROR, OK, PROTOCOL_VERSION, RequestFault
 from adahi_ros.server.engine import Engine
-from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService
+from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService
 from adahi_ros.server.verifier import TargetVerifier, Verdicts, VerificationRequest
 
 SIGNATURE = Signature(1, 2, 1, observed_features(1, 0))
@@ -108,8 +108,8 @@ class Front:
     def _wake(self) -> None:
         self.woken += 1
 
-    def _served(self, verifier: Any, name: str) -> ServedTarget:
-        return ServedTarget(Engine(verifier, 0), Description(name, "replace", SIGNATURE))
+    def _served(self, verifier: Any, name: str) -> LoadedTarget:
+        return LoadedTarget(Engine(verifier, 0), Description(name, "replace", SIGNATURE))
 
     def serve(self) -> list[tuple[int, int, float]]:
         """Serve until there is nothing to do; return the replies that went out."""

@@ -145,7 +145,7 @@ def test_robots_without_room_ask_once_and_get_the_same_replies(served: tuple[Ask
     )
     sides = {f"robot {number}": SentWindows() for number in range(ROOM + 4)}
     for step in range(3):
-        window, kept = WireWindow.of(rows[step : step + 3], goal), 0
+        window, kept = WireWindow.pack(rows[step : step + 3], goal), 0
         for name, side in sides.items():
             update = side.update(window)
             sent = {"base_window": update.base, "goal": array("f", update.goal)}

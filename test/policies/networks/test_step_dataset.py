@@ -51,8 +51,8 @@ def test_every_step_has_the_goal_of_its_episode(demonstrations: Callable[[int], 
 def test_moments_scale_to_unit_deviation_and_leave_what_never_moves() -> None:
     draw = np.random.default_rng(0)
     values = (draw.normal(size=(500, 3)) * [3.0, 0.01, 0.0] + [5.0, -1.0, 2.0]).astype(np.float32)
-    moments = Moments.of(values)
+    moments = Moments.measure(values)
     scaled = (values - moments.mean) / moments.scale
     np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-4)
     np.testing.assert_allclose(scaled.std(axis=0), [1.0, 1.0, 0.0], atol=1e-4)
-    assert Moments.of(np.zeros((4, 0), np.float32)).scale.shape == (0,)
+    assert Moments.measure(np.zeros((4, 0), np.float32)).scale.shape == (0,)

@@ -9,7 +9,7 @@ import pytest
 
 from adahi_ros.core.schema import checked
 from adahi_ros.core.signature import GOAL, Feature, ImageInput
-from adahi_ros.policies.remote.described import Described, PolicyMetadata
+from adahi_ros.policies.remote.described import DescribedTarget, PolicyMetadata
 from adahi_ros.policies.remote.described import described as described_by
 from adahi_ros.policies.remote.target_fields import TargetFile
 
@@ -24,7 +24,7 @@ OWN = PolicyMetadata(
 )
 
 
-def described(values: dict[str, Any], own: PolicyMetadata | None = None) -> Described:
+def described(values: dict[str, Any], own: PolicyMetadata | None = None) -> DescribedTarget:
     return described_by(checked(TargetFile, values), own)
 
 

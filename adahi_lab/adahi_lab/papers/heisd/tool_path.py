@@ -66,7 +66,7 @@ class ToolMetric:
         values = measured(seen[first[:, None] + np.arange(WINDOW)])
         self._least, self._most = values.min(axis=0), values.max(axis=0)
 
-    def of(self, points: np.ndarray) -> np.ndarray:
+    def fuse(self, points: np.ndarray) -> np.ndarray:
         """Return the metric (B,) of points (B, W, 3)."""
         shares = (measured(points) - self._least) / np.maximum(self._most - self._least, 1e-12)
         fused: np.ndarray = np.clip(shares, 0.0, 1.0) @ np.array([SHARE, 1.0 - SHARE])
@@ -106,7 +106,7 @@ class ToolPathProposer(Proposer):
         known = min(context.step, WINDOW)
         moved = np.zeros(batch)
         if known >= LEAST:
-            moved = self._metric.of(self._path(context, known))
+            moved = self._metric.fuse(self._path(context, known))
         retrieves = moved > self.above
         found = self.actor.retrieval.propose(context.observations, context.draws, AS_TRAINED).actions[:, 0]
         codes, actions = drafter.clipped(drafter.bins(found)), found.copy()

@@ -179,7 +179,7 @@ class PipelinedTransport(Transport):
                 continue
             if chunk.runs.wants_draft:
                 self._draft(chunk)
-            while (run := chunk.runs.due()) is not None:
+            while (run := chunk.runs.next_run()) is not None:
                 arrived.append(Sent(chunk.ids[-1], self._send(chunk, run).size_bytes))
         return arrived
 
@@ -194,7 +194,7 @@ class PipelinedTransport(Transport):
 
     def _first(self, chunk: _Chunk) -> Sent:
         """Draft until a run is due, and send it."""
-        while (run := chunk.runs.due()) is None:
+        while (run := chunk.runs.next_run()) is None:
             self._draft(chunk)
         message = self._send(chunk, run)
         chunk.ids.append(message.id)

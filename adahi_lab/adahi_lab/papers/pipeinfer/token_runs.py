@@ -68,7 +68,7 @@ class TokenRuns:
         """Append a token that was drafted after `drafted`."""
         self.drafted.append(token)
 
-    def due(self) -> Run | None:
+    def next_run(self) -> Run | None:
         """Return the run to read next, from now on in flight; None where none is due.
 
         It goes out when enough tokens are drafted, or at once where no run in flight gives the token after
@@ -88,7 +88,7 @@ class TokenRuns:
         """Take in what the target says of a run; return the runs that became void, no more in flight.
 
         Args:
-            run: as `due` returned it; one that is no more in flight changes nothing.
+            run: as `next_run` returned it; one that is no more in flight changes nothing.
             accepted: tokens from its first on that are the target's own.
             following: the target's token after these.
         """

@@ -185,7 +185,7 @@ def _named(text: str, folder: Path) -> list[Path]:
 
 
 @checked_dataclass(frozen=True)
-class Admitted(Schema):
+class AdmittedKeys(Schema):
     """The YAML file of what gets keys.
 
     Attributes:
@@ -199,9 +199,9 @@ class Admitted(Schema):
     revoked: Listed[PlatformName] = ()
 
 
-def load_admitted(path: Path) -> Admitted:
+def load_admitted(path: Path) -> AdmittedKeys:
     """Read what gets keys; raises as `load`."""
-    found: Admitted = load(Admitted, path)
+    found: AdmittedKeys = load(AdmittedKeys, path)
     return found
 
 
@@ -222,7 +222,7 @@ class EmulatedPlatform(Attester):
 
     @property
     def public(self) -> str:
-        """Its public key, in hex, for `Admitted.platforms`."""
+        """Its public key, in hex, for `AdmittedKeys.platforms`."""
         return self._key.public_key().public_bytes_raw().hex()
 
     def attest(self, report: bytes) -> Evidence:

@@ -91,7 +91,7 @@ class LiberoGoal(SimulatedTask):
             for _ in range(SETTLING_STEPS):
                 kept = self.world.step(kept, STILL)
             self._kept.append(kept)
-            self._look(row)
+            self._store_observation(row)
 
     def _starts(self, seed: int, episodes: Sequence[int]) -> np.ndarray:
         """Draw the positions of all joints, (E, Q): the arm with noise, each thing within its region."""
@@ -164,14 +164,14 @@ class LiberoGoal(SimulatedTask):
         for row in np.flatnonzero(~self.done).tolist():
             self._kept[row] = self.world.step(self._kept[row], action[row])
             self._steps[row] += 1
-            self._look(row)
+            self._store_observation(row)
             self._success[row] |= self._met[row]
 
-    def _look(self, row: int) -> None:
+    def _store_observation(self, row: int) -> None:
         """Store the observation of the episode that was stepped last."""
         self._observed[row, :ROBOT] = self.world.data.qpos[:ROBOT]
         self._velocities[row] = self.world.data.qvel[:ROBOT]
-        self._observed[row, ROBOT:] = self.world.look()
+        self._observed[row, ROBOT:] = self.world.observed_state()
         self._met[row] = self.world.holds(self._drawn[row])
 
 

@@ -110,7 +110,7 @@ class LiberoWorld:
         """Whether an errand's goal holds in the episode that was stepped last."""
         return all(judge.holds(self.data) for judge in self._judges[errand.name])
 
-    def look(self) -> np.ndarray:
+    def observed_state(self) -> np.ndarray:
         """Return the observed state of the episode that was stepped last, see `state_names`."""
         data, control = self.data, self._control
         parts = [control.hand_m, _two_axes(control.hand_direction)]

@@ -84,7 +84,7 @@ def request_of(inner: Inner, seed: int = 0, first_step: int = 4) -> Request:
     signature, rng = inner.signature, np.random.default_rng(seed)
     numbers = rng.normal(size=(signature.history, signature.observation_dim)).astype(np.float32)
     goal = rng.normal(size=signature.goal_dim).astype(np.float32)
-    return Request(2, 4, first_step, WireWindow.of(numbers, goal))
+    return Request(2, 4, first_step, WireWindow.pack(numbers, goal))
 
 
 def own_chunk(inner: Inner, request: Request) -> np.ndarray:

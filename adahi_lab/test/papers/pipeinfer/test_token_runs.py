@@ -27,7 +27,7 @@ def test_any_draft_in_any_order_gives_the_targets_chunk(batch: int, most: int) -
         rng = np.random.default_rng(seed)
         runs = TokenRuns(12, batch, most, least=int(rng.integers(2)))
         while not runs.done:
-            runs.due()
+            runs.next_run()
             assert len(runs.in_flight) <= most
             if runs.wants_draft and rng.random() < 0.6:
                 runs.draft(int(rng.integers(3)))
@@ -44,11 +44,11 @@ def test_runs_go_out_without_waiting_for_results() -> None:
     runs = TokenRuns(10, 2, 9)
     sent = []
     for token in range(9):
-        while (run := runs.due()) is not None:
+        while (run := runs.next_run()) is not None:
             sent.append(run.tokens)
         runs.draft(token)
     assert sent == [(), (0, 1), (0, 1, 2, 3), (0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5, 6, 7)]
-    last = runs.due()
+    last = runs.next_run()
     assert last is not None
     assert last.tokens == tuple(range(9))  # the pass over these makes the last token
     assert not runs.wants_draft
@@ -56,16 +56,16 @@ def test_runs_go_out_without_waiting_for_results() -> None:
 
 def test_a_refused_token_makes_the_runs_after_it_void() -> None:
     runs = TokenRuns(10, 2, 9)
-    first = runs.due()
+    first = runs.next_run()
     for token in (0, 1, 2, 3):
         runs.draft(token)
-        runs.due()
+        runs.next_run()
     assert first is not None
     longer = runs.in_flight[1:]
     assert [len(run.tokens) for run in longer] == [2, 4]
     assert runs.returned(longer[0], 1, 5) == [first, longer[1]]  # one says nothing new, one is void
     assert runs.verified == runs.drafted == [0, 5]
-    again = runs.due()
+    again = runs.next_run()
     assert again is not None
     assert again.tokens == (0, 5)  # at once, without a drafted token
     assert runs.returned(first, 0, 9) == []  # the result of a void run changes nothing
@@ -75,12 +75,12 @@ def test_a_refused_token_makes_the_runs_after_it_void() -> None:
 def test_the_target_never_waits_for_the_draft() -> None:
     runs = TokenRuns(6, 4, 9)
     for token in range(6):
-        run = runs.due()
+        run = runs.next_run()
         assert run is not None
-        assert runs.due() is None
+        assert runs.next_run() is None
         runs.returned(run, len(run.tokens), token)
     assert runs.done
-    assert runs.due() is None
+    assert runs.next_run() is None
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_a_robot_that_goes_by_plans_and_has_none_gets_the_target_s(proposer: str
     controller = Controller(Still(), ControllerConfig(ThresholdedGate("always", 0.0)), proposer)
     step = controller.begin({OBSERVATION: np.zeros((1, 1), np.float32)})
     wants = Wants(Still().signature, Offer({OBSERVATION: 1}))
-    outcome = checked_outcome(wants.sent_to(DESCRIPTION).of(step.draft(np.array([0]))), 0, T)
+    outcome = checked_outcome(wants.sent_to(DESCRIPTION).select(step.draft(np.array([0]))), 0, T)
     assert outcome.verification is not None
     assert outcome.verification.accepted.tolist() == [[False]]
     np.testing.assert_array_equal(outcome.verification.actions, np.zeros((1, T, 2)))
