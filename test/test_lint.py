@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("package.xml", "adahi_msgs/package.xml")
 OTHERS = ("config", "launch")
 LONGEST = 70  # characters
+CHANGING_MOST = 15  # attributes of a class that it assigns outside of its constructor
 UNSEARCHABLE = {"of", "look", "due"}  # names of functions, also with underscores before them
 
 
@@ -49,6 +50,27 @@ def test_no_two_classes_of_the_product_have_the_same_name() -> None:
         if isinstance(node, ast.ClassDef):
             places.setdefault(node.name, []).append(file)
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def changing(made: ast.ClassDef) -> set[str]:
+    methods = (each for each in made.body if isinstance(each, ast.FunctionDef))
+    return {
+        node.attr
+        for method in methods
+        if method.name not in ("__init__", "__post_init__")
+        for node in ast.walk(method)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        if isinstance(node.value, ast.Name) and node.value.id == "self"
+    }
+
+
+def test_a_class_has_few_attributes_that_change() -> None:
+    counts = {
+        f"{file}: {node.name}": len(changing(node))
+        for file, node in definitions("adahi_ros", "adahi_lab/adahi_lab")
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {name: count for name, count in counts.items() if count > CHANGING_MOST} == {}
 
 
 @pytest.mark.parametrize("paths", [PACKAGES, OTHERS])

@@ -10,7 +10,7 @@ from adahi_ros.acceptance.interface import Acceptance, DataRule, codes_differ, d
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signature import Offer, Ranges, Signature
-from adahi_ros.protocol.request import PROTOCOL_VERSION, SentParts
+from adahi_ros.protocol.request import PROTOCOL_VERSION, SentParts, fingerprint_number
 
 LONGEST_HISTORY = 64  # observations that a robot keeps to send
 MOST_PICTURED = 8  # with images, where the robot sends them
@@ -78,6 +78,11 @@ class Description:
     def rule(self) -> type[Acceptance]:
         """The rule of that name."""
         return ACCEPTANCES[self.acceptance]
+
+    @cached_property
+    def intent_number(self) -> int:
+        """The fingerprint of its encoder of intents, as replies have it."""
+        return fingerprint_number(self.intent_fingerprint)
 
 
 @dataclass(frozen=True)

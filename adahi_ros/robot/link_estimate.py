@@ -42,6 +42,10 @@ class LinkEstimator:
     """Keeps a `LinkEstimate` up to date."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the link: the next verifier may be elsewhere."""
         self._estimate = LinkEstimate()
         self._counted_s = 0.0
         self._recent_ms: deque[float] = deque(maxlen=RECENT)

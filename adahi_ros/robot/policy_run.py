@@ -93,17 +93,32 @@ class AttemptLimits:
     held_s: float = 0.0
 
 
+@dataclass
+class RunCounts:
+    """Counts of a run.
+
+    Attributes:
+        steps: control steps.
+        calls: those with a request to the verifier.
+        fallbacks: those without the target's reply, though it was requested or there was no plan.
+        person_steps, takeovers: steps that a person drove, and how often one took over.
+    """
+
+    steps: int = 0
+    calls: int = 0
+    fallbacks: int = 0
+    person_steps: int = 0
+    takeovers: int = 0
+
+
 class Attempt:
     """Counts the steps of a policy, and decides when the run ends.
 
     It has no clock: callers pass monotonic times.
 
     Attributes:
-        steps: control steps.
-        calls: those with a request to the verifier.
-        fallbacks: those without the target's reply, though it was requested or there was no plan.
+        counts: of its steps.
         person: a person drove the last step.
-        person_steps, takeovers: steps that a person drove, and how often one took over.
         holding: the last command was to hold still.
         success_estimate: the newest, NaN without one.
 
@@ -113,7 +128,7 @@ class Attempt:
     """
 
     def __init__(self, limits: AttemptLimits, now_s: float) -> None:
-        self.steps = self.calls = self.fallbacks = self.person_steps = self.takeovers = 0
+        self.counts = RunCounts()
         self.holding = self.person = False
         self.success_estimate = math.nan
         self._limits = limits
@@ -135,20 +150,21 @@ class Attempt:
 
     def stepped(self, record: StepRecord, now_s: float) -> None:
         """The policy has made a step."""
-        self.steps += 1
-        self.calls += record.transmitted
-        self.takeovers += record.by_person and not self.person
+        counts = self.counts
+        counts.steps += 1
+        counts.calls += record.transmitted
+        counts.takeovers += record.by_person and not self.person
         self.person = record.by_person
         self._step_s = now_s
         if record.by_person:  # needs no verifier
-            self.person_steps += 1
+            counts.person_steps += 1
             self._verifier_s = now_s
             return
         served = record.reason is Reason.NONE
         self._served |= served
         # Before the first reply, a step that executes nothing merely waits for the reply that is requested.
         waits = not self._served and not record.action and record.requests_pending > 0
-        self.fallbacks += not served and not waits
+        counts.fallbacks += not served and not waits
 
     def linked(self, ready: bool, now_s: float) -> None:
         """Take whether the robot has a ready verifier."""
@@ -172,7 +188,7 @@ class Attempt:
 
     def judged(self, success: bool) -> None:
         """Take an episode result; before the first step it belongs to an earlier run."""
-        if self.steps:
+        if self.counts.steps:
             self.end(End.SUCCESS if success else End.FAILURE, "as episode_result says")
 
     def deactivated(self) -> None:

@@ -10,21 +10,12 @@ from enum import IntEnum
 
 from adahi_ros.acceptance.interface import DataRule, LinkFacts
 from adahi_ros.core.signature import Signature
-from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.description import Described, Description, Wants
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import (
-    OK,
-    PROTOCOL_VERSION,
-    Reply,
-    Request,
-    RequestFault,
-    SentParts,
-    fingerprint_number,
-)
+from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestFault, SentParts
 from adahi_ros.protocol.window import WHOLE, SentWindows
 from adahi_ros.robot.link_estimate import Breaker, LinkEstimator, RetransmissionTimeout
-from adahi_ros.robot.steps import Check, Outcome, PendingRequest, judged
+from adahi_ros.robot.steps import Check, Outcome, PendingRequest, contradiction, judged
 from adahi_ros.robot.transport import Sent, Transport
 
 WATCH_PERIOD_S = 0.05
@@ -83,13 +74,13 @@ class VerifierSession:
     Attributes:
         link: whether there is a verifier to send to.
         trouble: why not, for people; if MISMATCHED, the field that does not fit. Empty while READY.
-        target: what the target reads and proposes; only while `link` is READY.
         misnamed: message of a verifier that refused the robot's name; empty if none has.
+        target: what the target reads and proposes; only while `link` is READY.
         windows_resent: how often a request was sent again with the whole window.
         busy_until_s: the busy verifier gets no requests until then.
         rtt_ms: average round trip, see `LinkEstimate`.
-        sent_parts: parts of a draft that the target needs and can read; only while `link` is READY.
         estimate: returns the link's estimate at a time.
+        sent_parts: parts of a draft that the target needs and can read; only while `link` is READY.
 
     Args:
         transport: carries messages.
@@ -100,7 +91,6 @@ class VerifierSession:
 
     target: Signature
     sent_parts: SentParts
-    estimate: Callable[[float], LinkEstimate]
 
     def __init__(
         self,
@@ -114,6 +104,8 @@ class VerifierSession:
         self._retransmits = retransmits
         self._on_change = on_change
         self._breaker = Breaker()
+        self._estimator = LinkEstimator()
+        self.estimate = self._estimator.estimate
         self._sent_windows = SentWindows()
         self._pending: dict[PendingRequest, OnOutcome] = {}
         self._check: Check = lambda actions: None
@@ -140,7 +132,7 @@ class VerifierSession:
     def _forget(self) -> None:
         self.link = VerifierState.ABSENT
         self.trouble = "no verifier has described itself"
-        self._described_target: Description | None = None
+        self._description: Description | None = None
         self.windows_resent = 0
         self._watch_s = math.inf
         self._describe_s = -math.inf
@@ -148,8 +140,7 @@ class VerifierSession:
         self.misnamed = ""
         self._breaker.reset()
         self._sent_windows.forget()
-        self._estimator = LinkEstimator()
-        self.estimate = self._estimator.estimate
+        self._estimator.forget()
         self.rtt_ms = math.nan
         self._timeout = RetransmissionTimeout()
         self.busy_until_s = -math.inf
@@ -172,8 +163,8 @@ class VerifierSession:
 
     @property
     def _target(self) -> Description:
-        assert self._described_target is not None
-        return self._described_target
+        assert self._description is not None
+        return self._description
 
     def submit(
         self, request: Request, deadline_s: float, now_s: float, on_outcome: OnOutcome
@@ -265,7 +256,9 @@ class VerifierSession:
         if reply.rule_data and pending.asked_by(reply):
             self._answer(pending, reply, now_s)
             return
-        outcome = judged(self._target, pending.request, reply, 1e3 * took_s, self._check)
+        target = self._target
+        other = contradiction(target, reply)
+        outcome = judged(target, pending.request, reply, 1e3 * took_s, self._check)
         if outcome.reason is Reason.BUSY:
             self.busy_until_s = max(self.busy_until_s, now_s + outcome.retry_after_s)
             if pending.ids:  # another copy of it may have been accepted
@@ -281,8 +274,8 @@ class VerifierSession:
         self._breaker.replied()
         if reply.status in OF_ANOTHER:
             self._lose(f"the verifier refuses the {OF_ANOTHER[RequestFault(reply.status)]}")
-        elif reply.status == OK and reply.intent_fingerprint != self._intent_fingerprint:
-            self._lose("the verifier has another encoder of intents than it has described")
+        elif other:
+            self._lose(other)
         elif self.link is VerifierState.UNRESPONSIVE:  # a request that was sent after the missed ones
             self._change(VerifierState.READY, "")
         elif on_trial and self.link is VerifierState.READY:
@@ -384,8 +377,7 @@ class VerifierSession:
         description = described.description
         mismatch = described.fault if description is None else self._wants.mismatch(description)
         if description is not None and mismatch is None:
-            self._described_target = description
-            self._intent_fingerprint = fingerprint_number(description.intent_fingerprint)
+            self._description = description
             self.target = description.signature
             self.sent_parts = self._wants.sent_to(description)
         self._change(VerifierState.READY if mismatch is None else VerifierState.MISMATCHED, mismatch or "")

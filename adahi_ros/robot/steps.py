@@ -25,7 +25,6 @@ from adahi_ros.protocol.request import (
     RequestFault,
     check_intent,
     check_reply,
-    fingerprint_number,
 )
 from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 
@@ -150,8 +149,8 @@ def judged(
         )
         parts = request.codes.size if target.rule.needs_codes else None  # other rules have other parts
         verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions, reply.codes)
-        wanted_intent = target.intent_size, fingerprint_number(target.intent_fingerprint)
-        intent = check_intent(reply.intent, reply.intent_fingerprint, *wanted_intent)
+        described = target.intent_size, target.intent_number
+        intent = check_intent(reply.intent, reply.intent_fingerprint, *described)
         check(verification.actions)
     except (RequestError, ValueError) as error:
         return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
@@ -163,6 +162,12 @@ def judged(
     verification = replace(verification, actions=actions, intent=intent)
     took = verify_ms, reply.compute_ms
     return Outcome(verification, Reason.NONE, "", *took, size, assignment=reply.assignment)
+
+
+def contradiction(target: Description, reply: Reply) -> str:
+    """Return in what a reply shows that the verifier is another one now; empty where it shows nothing."""
+    alike = reply.status != OK or reply.intent_fingerprint == target.intent_number
+    return "" if alike else "the verifier has another encoder of intents than it has described"
 
 
 def _left_out(target: Description, request: Request, accepted: Sequence[bool]) -> int:

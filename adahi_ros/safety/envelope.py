@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The envelope of a robot: for any input, commands are finite and within every limit.
 
-It also compares an arm with its commands: following error, whole turns, and stopping position.
+It also compares an arm with its commands: following error, whole turns, stopping position, and motion.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +26,7 @@ SHORTEST_S = 1e-9  # the clocks' resolution; shorter intervals count as 0
 FADES, RESTS = 1.0, 1.5
 PAUSE_S = 0.07  # in a shorter pause no arm moves far, and a controller of velocities keeps its velocity
 BRAKES = 1.1  # a hold after this time does not move a robot at standstill
+HOLDS_AT_REST = 3  # several, because one may be lost
 
 
 class Envelope:
@@ -339,3 +341,80 @@ def stopping_path(start: np.ndarray, speeds: np.ndarray, limits: Limits) -> np.n
     passed_s = np.minimum(np.linspace(0.0, brakes_s.max(), POINTS)[:, None], brakes_s)
     left = 1.0 - 0.5 * np.divide(passed_s, brakes_s, out=np.zeros_like(passed_s), where=brakes_s > 0.0)
     return start + speeds * passed_s * left
+
+
+@dataclass
+class Motion:
+    """The commands so far, of an arm that reaches each within a control period and then stands.
+
+    Attributes:
+        period_s: of the control.
+        put_s: when the last command was made.
+        moved_s: when the last command was made that may have moved the arm.
+        at: (A,), the last command; None before the first.
+        speeds: (A,), mean velocities towards it; None where they are unknown.
+        interval_s: between the last two commands, at most a period.
+        moving: the commands may move the arm, or may have been lost.
+        rested: commands at rest so far, of the present hold.
+        resting: positions were held in a gap, and have not been moved since.
+        anywhere: the arm may start anywhere.
+        pressed_at: (A,), where it was measured at the newest press since it moved; None without one.
+    """
+
+    period_s: float
+    put_s: float
+    moved_s: float
+    at: np.ndarray | None = None
+    speeds: np.ndarray | None = None
+    interval_s: float = 0.0
+    moving: bool = False
+    rested: int = 0
+    resting: bool = False
+    anywhere: bool = True
+    pressed_at: np.ndarray | None = None
+
+    def elapsed_s(self, now_s: float) -> float:
+        """Return the time since the last command, for the next one."""
+        elapsed_s, self.put_s = now_s - self.put_s, now_s
+        self.interval_s = min(elapsed_s, self.period_s)
+        return elapsed_s
+
+    def gap(self, now_s: float) -> bool:
+        """Whether the arm stands, because the last command is long ago."""
+        return now_s - self.put_s >= RESTS * self.period_s
+
+    def put(self, command: np.ndarray) -> None:
+        """Note a command (A,)."""
+        known = self.at is not None and self.interval_s > 0.0
+        self.speeds = (command - self.at) / self.interval_s if known else None
+        self.at = command
+
+    def begins(self, now_s: float) -> None:
+        """Note that the next command moves the arm."""
+        self.moving, self.resting, self.rested, self.moved_s = True, False, 0, now_s
+        self.anywhere, self.pressed_at = False, None
+
+    def brakes(self, at_rest: bool) -> None:
+        """Note a command that brakes the arm; at rest, it stands once it has reached it."""
+        if at_rest:
+            self.rested += 1
+        else:
+            self.rested, self.moved_s = 0, self.put_s
+        self.moving = self.rested < HOLDS_AT_REST
+
+    def velocities(self, action: np.ndarray | None, elapsed_s: float, limit: np.ndarray) -> np.ndarray | None:
+        """Return the velocities (A,) at the next command, if a cubic to it stays within the velocity limits.
+
+        Args:
+            action: (A,), the next command; None for none.
+            elapsed_s: since the last one.
+            limit: (A,), largest speeds.
+        """
+        interval_s, before = min(elapsed_s, self.period_s), self.speeds
+        if action is None or self.at is None or interval_s <= 0.0:
+            return None
+        mean = (action - self.at) / interval_s
+        rest = np.zeros_like(mean)
+        # At the end of a segment the controller may still have its speed, or stand.
+        starts = (rest,) if before is None or elapsed_s >= RESTS * self.period_s else (before, rest)
+        return mean if all((fastest(start, mean) <= limit).all() for start in starts) else None

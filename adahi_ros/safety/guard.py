@@ -14,11 +14,10 @@ from types import MappingProxyType
 import numpy as np
 
 from adahi_ros.safety.command_limits import Judge
-from adahi_ros.safety.envelope import PAUSE_S, Envelope, Following, Unwrapped, stopping_path
+from adahi_ros.safety.envelope import PAUSE_S, Envelope, Following, Motion, stopping_path
 from adahi_ros.safety.holds import REPORTED_AS, Event, Hold, State
 from adahi_ros.safety.intervention import Admitted, Intervention
-from adahi_ros.safety.measured_jumps import MeasuredJumps
-from adahi_ros.safety.motion import Motion
+from adahi_ros.safety.measured_jumps import SETTLED_S, MeasuredArm
 from adahi_ros.safety.permission import Permission
 
 LASTING = frozenset(REPORTED_AS.values()) | {Intervention.UNVERIFIED}  # counted once, not per command
@@ -27,7 +26,6 @@ WITH_PERSON = frozenset((Hold.TAKEN,))  # does not hold the commands of a person
 NOTHING: frozenset[Hold] = frozenset()
 ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
 OWED = frozenset((Intervention.DISABLED, Intervention.STALE, Intervention.DEACTIVATED))
-SETTLED_S = 0.5  # the measurement of a robot that moved lags this long behind
 
 
 @dataclass(frozen=True)
@@ -86,11 +84,11 @@ class Guard:
         self.counts: Counter[Intervention] = Counter()
         self.interventions: tuple[Intervention, ...] = ()
         self._following = Following(envelope.following)
-        self._unwrapped = Unwrapped(envelope.turning)
-        self._jumps = MeasuredJumps(envelope.limits, envelope.positions, config.hold_after_s)
         self._judges = judges
         self._refused_by: str | None = None  # the key of the judge that refused last
-        self._motion = Motion(config.period_s, now_s, now_s)
+        motion = self._motion = Motion(config.period_s, now_s, now_s)
+        self._arm = MeasuredArm(envelope, motion, permission, config.hold_after_s)
+        self._unwrapped = self._arm.unwrapped
         self._person = False  # the last action was a person's
         self._why: Intervention | None = None  # it is held
         self._held = True  # the next action ends a hold
@@ -101,11 +99,6 @@ class Guard:
         self._commanded: np.ndarray | None = None
         self._owed: tuple[np.ndarray, np.ndarray | None, float | None] | None = None
         self._observed_s = now_s
-        self._jumped_s = now_s
-        self._anywhere = True  # the arm may start anywhere
-        self._measured: np.ndarray | None = None  # (A,), the newest measurement
-        self._pressed_at: np.ndarray | None = None  # (A,), where it was measured at the newest press
-        self._presses = permission.presses
 
     @property
     def active(self) -> bool:
@@ -188,8 +181,7 @@ class Guard:
 
     def new_episode(self) -> None:
         """Note that the arm may be anywhere: a simulator has set it there, or the node was not active."""
-        self._jumps.forget()
-        self._anywhere = True
+        self._arm.forget()
 
     def resumes(self, now_s: float) -> bool:
         """Whether a hold ends, so that earlier plans are outdated; true once for each."""
@@ -231,8 +223,7 @@ class Guard:
             return self._stand(Intervention.POSITION, now_s)
         motion = self._motion
         gap = motion.gap(now_s)
-        if (self._held or gap) and (elsewhere := self._elsewhere(measured)):
-            self._jumped(elsewhere, now_s)
+        if (self._held or gap) and self._arm.elsewhere(measured, now_s):
             self._count((Intervention.MEASURED,))
             return None
         before = self._envelope.state, motion.at, motion.speeds
@@ -245,8 +236,7 @@ class Guard:
             self._envelope.state, motion.at, motion.speeds = before
             return self._stand(Intervention.WORKSPACE, now_s)
         elapsed_s = motion.elapsed_s(now_s)
-        self._held = self._anywhere = False
-        self._why = self._pressed_at = None
+        self._held, self._why = False, None
         motion.begins(now_s)
         began = (Intervention.DISPLACED,) if displaced else ()
         self.velocities = motion.velocities(admitted.action, elapsed_s, self._envelope.limits.velocity)
@@ -255,43 +245,12 @@ class Guard:
 
     def _checked(self, measured: np.ndarray | None, now_s: float, stamp_s: float | None) -> np.ndarray | None:
         """Return measured positions in the turn of the commanded ones, once they are compared with both."""
-        if self._presses != self.permission.presses:
-            self._presses, self._pressed_at = self.permission.presses, self._measured
-        if measured is not None:
-            self._measured = measured = self._unwrapped(measured, self._motion.at)
-        if jump := self._jumps.fault(measured, now_s if stamp_s is None else stamp_s):
-            self._jumped(jump, now_s)
-        elif now_s - self._jumped_s >= SETTLED_S:
-            self.permission.holds.happen(Event.STEADY)
+        measured = self._arm.measure(measured, now_s, stamp_s)
         if self.active and not self._held:
             lagging = self._following.error(measured, now_s)
             if lagging is not None:
                 self._lags(lagging)
         return measured
-
-    def _jumped(self, text: str, now_s: float) -> None:
-        """Hold the robot, because a measured position cannot be right."""
-        self._jumped_s = now_s
-        self.permission.holds.happen(Event.JUMPS, text)
-
-    def _elsewhere(self, measured: np.ndarray | None) -> str:
-        """Return why a robot is not where it was commanded, nor measured at the newest press; else empty.
-
-        Someone may have moved it, or another program measures it: the operator looks before it moves on.
-        """
-        at = self._motion.at
-        if measured is None or at is None or self._anywhere:
-            return ""
-        limits, seen = self._envelope.limits, at if self._pressed_at is None else self._pressed_at
-        reach = np.where(self._envelope.positions, limits.max_step, np.inf)
-        with np.errstate(invalid="ignore"):
-            seen_there = np.abs(measured - self._unwrapped(seen, at)) <= reach  # false where it was unknown
-            off = (np.abs(measured - at) > reach) & ~seen_there
-        entries = np.flatnonzero(off)
-        if not len(entries):
-            return ""
-        entry = entries[0]
-        return f"{limits.names[entry]} is at {measured[entry]:.3g} and was commanded to {at[entry]:.3g}"
 
     def withhold(
         self,

@@ -46,8 +46,9 @@ from adahi_ros.robot.steps import Check, DraftError, Fallback, judged
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Sent
 from adahi_ros.safety.envelope import Envelope
-from adahi_ros.safety.guard import SETTLED_S, Guard, GuardConfig
+from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.limits import MARGIN, Limits
+from adahi_ros.safety.measured_jumps import SETTLED_S
 from adahi_ros.safety.permission import Permission, Press
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.received_images import ReceivedImages

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from std_srvs.srv import SetBool
 from adahi_ros.nodes.common.messages import to_joint_state, to_task_state
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
-from adahi_ros.nodes.robot.kept_messages import KeptMessages
+from adahi_ros.nodes.robot.kept_messages import MessageIntake
 from adahi_ros.nodes.server.request_scheduler import RequestScheduler
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.robot.loop import ControlLoop
@@ -100,7 +101,14 @@ def test_a_verifier_with_too_many_requests_describes_its_target_soon(
 
 
 def test_of_each_topic_the_newest_messages_are_kept_in_their_order() -> None:
-    kept = KeptMessages()
+    taken: list[tuple[str, object]] = []
+    tasks: list[Callable[[], None]] = []
+    node: Any = SimpleNamespace(executor=SimpleNamespace(create_task=tasks.append))
+    intake = MessageIntake(node, lambda: True, lambda *message: taken.append(message))
+    intake.pause()
     for topic, message in (("a", 1), ("b", 2), ("a", 3), ("a", 4)):
-        kept.add(topic, message, 2)
-    assert [kept.pop() for _ in range(len(kept))] == [("b", 2), ("a", 3), ("a", 4)]
+        intake.receive(topic, message, 2)
+    assert taken == []
+    (serve,) = tasks
+    serve()
+    assert taken == [("b", 2), ("a", 3), ("a", 4)]

@@ -32,7 +32,7 @@ def test_steps_calls_and_fallbacks_are_counted(attempt: Attempt, step_record: Ma
     attempt.stepped(step_record(transmitted=True, reason=Reason.NONE), 100.1)
     attempt.stepped(step_record(transmitted=False, reason=Reason.NONE), 100.2)
     attempt.stepped(step_record(transmitted=True, reason=Reason.DEADLINE), 100.3)
-    assert (attempt.steps, attempt.calls, attempt.fallbacks) == (3, 2, 1)
+    assert (attempt.counts.steps, attempt.counts.calls, attempt.counts.fallbacks) == (3, 2, 1)
     assert attempt.ended(100.4) is None
     assert math.isnan(attempt.success_estimate)
     assert attempt.elapsed_s(100.4) == pytest.approx(0.4)
@@ -41,10 +41,10 @@ def test_steps_calls_and_fallbacks_are_counted(attempt: Attempt, step_record: Ma
 def test_waiting_for_the_first_reply_is_no_fallback(attempt: Attempt, step_record: Make) -> None:
     waiting = step_record(reason=Reason.FALLBACK_LIMIT, action=(), requests_pending=1)
     attempt.stepped(waiting, 100.1)
-    assert attempt.fallbacks == 0
+    assert attempt.counts.fallbacks == 0
     attempt.stepped(step_record(reason=Reason.NONE), 100.2)
     attempt.stepped(waiting, 100.3)
-    assert attempt.fallbacks == 1
+    assert attempt.counts.fallbacks == 1
 
 
 def test_steps_of_a_person_are_counted_apart_and_need_no_verifier(
@@ -53,7 +53,8 @@ def test_steps_of_a_person_are_counted_apart_and_need_no_verifier(
     by_person = step_record(reason=Reason.PERSON, transmitted=False)
     for number, record in enumerate([step_record(), by_person, by_person, step_record(), by_person]):
         attempt.stepped(record, 100.1 + number)
-    assert (attempt.steps, attempt.person_steps, attempt.takeovers, attempt.fallbacks) == (5, 3, 2, 0)
+    counts = attempt.counts
+    assert (counts.steps, counts.person_steps, counts.takeovers, counts.fallbacks) == (5, 3, 2, 0)
     assert attempt.person
     assert attempt.ended(105.9) is None  # the last step that needed a verifier was at 103.1
     assert why(attempt, 106.2) is End.NO_VERIFIER
@@ -64,7 +65,7 @@ def test_time_starts_when_the_policy_acts_and_earlier_messages_count(
 ) -> None:
     attempt.stepped(step_record(), 100.1)
     attempt.activated(130.0)
-    assert attempt.steps == 1
+    assert attempt.counts.steps == 1
     assert attempt.elapsed_s(130.5) == pytest.approx(0.5)
     assert attempt.ended(131.9) is None
     assert why(attempt, 132.1) is End.NO_VERIFIER

@@ -8,8 +8,8 @@ import pytest
 from adahi_ros.contract.contract import Action, Alignment, Channel, MeasuredPositions, Sink, Source
 from adahi_ros.contract.operators import OPERATORS
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
+from adahi_ros.safety.envelope import HOLDS_AT_REST
 from adahi_ros.safety.intervention import Intervention
-from adahi_ros.safety.motion import HOLDS_AT_REST
 from test.safety.conftest import PERIOD_S, Guarded, listed
 
 UNEVEN = 1.5  # degrees; they come back from the wire, where they are rad, with another last bit

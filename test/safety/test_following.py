@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from adahi_ros.safety.envelope import WINDOW_S
-from adahi_ros.safety.guard import SETTLED_S
 from adahi_ros.safety.intervention import Intervention
+from adahi_ros.safety.measured_jumps import SETTLED_S
 from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, Robot
 
 ARM = {"position_low": -3.0, "position_high": 3.0, "velocity": 2.0, "acceleration": 8.0}

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adahi_ros.safety.guard import SETTLED_S
+from adahi_ros.safety.envelope import HOLDS_AT_REST
 from adahi_ros.safety.intervention import Intervention
-from adahi_ros.safety.motion import HOLDS_AT_REST
+from adahi_ros.safety.measured_jumps import SETTLED_S
 from test.safety.conftest import GARBAGE, HIGH, HOLD_AFTER_S, LOW, MARGIN, PERIOD_S, SPEED, Robot, listed
 
 

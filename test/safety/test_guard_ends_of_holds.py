@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adahi_ros.safety.envelope import Envelope
-from adahi_ros.safety.guard import HELD, SETTLED_S, Guard, GuardConfig
+from adahi_ros.safety.envelope import HOLDS_AT_REST, Envelope
+from adahi_ros.safety.guard import HELD, Guard, GuardConfig
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.limits import Limits
-from adahi_ros.safety.motion import HOLDS_AT_REST
+from adahi_ros.safety.measured_jumps import SETTLED_S
 from adahi_ros.safety.permission import Permission
 from test.safety.conftest import GARBAGE, HIGH, HOLD_AFTER_S, LOW, PERIOD_S, SPEED, Robot, listed
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.envelope import HOLDS_AT_REST, Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.intervention import Intervention
-from adahi_ros.safety.motion import HOLDS_AT_REST
 from adahi_ros.safety.permission import Permission
 from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, Robot, limits_of, listed
 

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from adahi_ros.safety.envelope import WINDOW_S, Envelope
-from adahi_ros.safety.guard import SETTLED_S, Guard, GuardConfig
+from adahi_ros.safety.envelope import HOLDS_AT_REST, WINDOW_S, Envelope
+from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.holds import Event
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.limits import Limits
-from adahi_ros.safety.motion import HOLDS_AT_REST
+from adahi_ros.safety.measured_jumps import SETTLED_S
 from adahi_ros.safety.permission import Permission, Press
 from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, Robot, listed
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from adahi_ros.safety.guard import SETTLED_S
 from adahi_ros.safety.holds import Event
 from adahi_ros.safety.intervention import Intervention
+from adahi_ros.safety.measured_jumps import SETTLED_S
 from test.safety.conftest import PERIOD_S, Robot
 
 ARM = {"position_low": -3.0, "position_high": 3.0, "velocity": 2.0, "max_step": 0.1}

@@ -34,7 +34,7 @@ from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.registry import at_place
 from adahi_ros.core.texts import printable
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
-from adahi_ros.nodes.common.executors import LaterCall, executor_of
+from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.messages import to_link_state, to_status
 from adahi_ros.nodes.common.qos import ASSIGNMENTS, message_type, notice_qos, observation_qos
@@ -56,7 +56,7 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
     wanted_of_replies,
 )
 from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatWatch
-from adahi_ros.nodes.robot.kept_messages import KeptMessages
+from adahi_ros.nodes.robot.kept_messages import MessageIntake
 from adahi_ros.nodes.robot.operator import OperatorInputs
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.records import StepRecord
@@ -151,7 +151,6 @@ class DraftPolicyNode(ManagedNode):
     def _open(self, values: DraftPolicyParameters) -> None:
         policy, contract = policy_and_contract(values)
         self._values = values
-        self._contract = contract
         self._condition = Diagnosis(time.monotonic(), contract.period_s)
         encoder, encode = encoder_of(values, contract)
         at_target = encoder is not None and contract.images_for_target
@@ -159,7 +158,7 @@ class DraftPolicyNode(ManagedNode):
         check_fit(values, contract, policy.signature, encoder)
         first = first_episode(values)
         self._inputs = ObservationAssembler(contract, encode, self._on_missed, first)
-        self._kept, self._turn = KeptMessages(), LaterCall(self, self._serve_kept)
+        self._intake = MessageIntake(self, lambda: self._condition.active, self._take)
         if contract.episode is None:
             self.get_logger().info(
                 f"counts episodes from {first}; first_episode={first} and seed={values.seed} repeat the "
@@ -217,7 +216,9 @@ class DraftPolicyNode(ManagedNode):
         self._subscribe(Assignments, ASSIGNMENTS, self._on_assignments, notice_qos())
         for topic, channel in contract.channels.items():
             qos, overridable = observation_qos(channel), QoSOverridingOptions.with_default_policies()
-            called = self._commands.others.watched(topic, partial(self._on_message, topic, qos))
+            called = self._commands.others.watched(
+                topic, partial(self._intake.receive, topic, most=qos.depth)
+            )
             kind = message_type(channel.kind)
             self._subscribe(kind, topic, called, qos, qos_overriding_options=overridable)
         timeout_s = values.heartbeat_timeout_s
@@ -310,7 +311,7 @@ class DraftPolicyNode(ManagedNode):
     def _check_deadline(self, values: DraftPolicyParameters) -> None:
         if values.wait_policy != "wait":
             return
-        limits = self._contract.period_s, values.safety.hold_after_s
+        limits = self._inputs.contract.period_s, values.safety.hold_after_s
         for warning in deadline_warnings(values.deadline_s, *limits):
             self.get_logger().warning(warning)
 
@@ -321,28 +322,15 @@ class DraftPolicyNode(ManagedNode):
 
     # A step
 
-    def _on_message(self, topic: str, qos: QoSProfile, message: object) -> None:
-        if not self._condition.active:
-            return
-        if self._turn.waits:  # after a step, other callbacks such as a stop come first
-            self._kept.add(topic, message, qos.depth)
-        else:
-            self._take(topic, message)
-
-    def _serve_kept(self) -> None:
-        """Take the kept messages until there is another step."""
-        while self._condition.active and self._kept and not self._turn.waits:
-            self._take(*self._kept.pop())
-
     def _forget_inputs(self) -> None:
         self._inputs.clear()
-        self._kept.clear()
+        self._intake.clear()
 
     def _take(self, topic: str, message: object) -> None:
         try:
             observation = self._inputs.add(topic, message, self.get_clock().now().nanoseconds)
             if observation is not None:
-                self._turn.request()
+                self._intake.pause()
                 self._observe(observation)
         except InputError as error:
             self._condition.ignored(error.field)

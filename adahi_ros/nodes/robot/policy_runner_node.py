@@ -221,10 +221,10 @@ class PolicyRunnerNode(Node):
                 published_s = now_s
                 handle.publish_feedback(
                     RunPolicy.Feedback(
-                        steps=attempt.steps,
-                        calls=attempt.calls,
-                        fallbacks=attempt.fallbacks,
-                        person_steps=attempt.person_steps,
+                        steps=attempt.counts.steps,
+                        calls=attempt.counts.calls,
+                        fallbacks=attempt.counts.fallbacks,
+                        person_steps=attempt.counts.person_steps,
                         person=attempt.person,
                         success_estimate=attempt.success_estimate,
                         holding=attempt.holding,
@@ -255,11 +255,11 @@ class PolicyRunnerNode(Node):
         return RunPolicy.Result(
             error_code=int(why),
             error_msg=message,
-            steps=attempt.steps,
-            calls=attempt.calls,
-            fallbacks=attempt.fallbacks,
-            person_steps=attempt.person_steps,
-            takeovers=attempt.takeovers,
+            steps=attempt.counts.steps,
+            calls=attempt.counts.calls,
+            fallbacks=attempt.counts.fallbacks,
+            person_steps=attempt.counts.person_steps,
+            takeovers=attempt.counts.takeovers,
             duration=_duration(attempt.elapsed_s(now_s)),
             held=not moving,
         )
