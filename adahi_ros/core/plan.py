@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -34,7 +35,7 @@ BLENDS: dict[str, Blend] = {
 
 
 class Plan:
-    """Actions of B robots by control step; for each step, the latest request takes precedence.
+    """Actions of B robots by control step; for each step, the latest request takes precedence. A `Held`.
 
     So late, duplicate or reordered replies do no harm. With blending, a reply that is older than a
     stored one, or already included, is ignored.
@@ -45,10 +46,19 @@ class Plan:
         blend: combines the actions for one step; by default the latest replaces the others.
     """
 
+    alone = False
+    steps: int | None = None
+    figures: Mapping[str, object] = MappingProxyType({})
+
     def __init__(self, batch: int, action_dim: int, blend: Blend = BLENDS[LATEST]) -> None:
         self._blend = blend
+        self._nothing = np.zeros((batch, 0, action_dim), dtype=np.float32)
         self._first = 0  # control step of the first slot
-        self._actions = np.zeros((batch, 0, action_dim), dtype=np.float32)
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all actions."""
+        self._actions, batch = self._nothing, len(self._nothing)
         self._requested = np.zeros((batch, 0), dtype=np.int64)  # step of each action's request; -1: none
         self._replies = np.zeros((batch, 0), dtype=np.int64)  # in each action, since the last replacement
         self._left: tuple[int, np.ndarray] | None = None  # cache of `left`, used often in a step

@@ -44,7 +44,7 @@ class IntentProposer(Proposer):
         self._step = 0
 
     def forget(self) -> None:
-        """See `HeldReplies`; a reply for the new task may arrive before the next step."""
+        """See `Held`; a reply for the new task may arrive before the next step."""
         if self._intent is not None:
             self._begin(len(self._intent))
 
@@ -58,24 +58,24 @@ class IntentProposer(Proposer):
 
     @property
     def figures(self) -> Mapping[str, object]:
-        """See `HeldReplies`; in control steps, at the newest step. The age is inf without an intent."""
+        """See `Held`; in control steps, at the newest step. The age is inf without an intent."""
         if self._intent is None:
             return {}
         age, left = self.age(self._step)[0], self.left(self._step)[0]
         return {"intent.age": f"{age:.0f}", "intent.left": int(left)}
 
     def left(self, step: int) -> np.ndarray:
-        """See `HeldReplies`; the steps until an intent is too old."""
+        """See `Held`; the steps until an intent is too old."""
         newest = self._requested[:, 0]
         return np.where(newest == NONE, 0, np.maximum(0, newest + self.steps - step))
 
     def age(self, step: int) -> np.ndarray:
-        """See `HeldReplies`; the age of the intent's request."""
+        """See `Held`; the age of the intent's request."""
         newest = self._requested[:, 0]
         return np.where(newest == NONE, np.inf, step - newest)
 
     def at(self, step: int) -> np.ndarray:
-        """See `HeldReplies`."""
+        """See `Held`."""
         return self._acts(step)[0]
 
     def propose(self, context: ProposerContext) -> Proposal:

@@ -16,7 +16,7 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
 
 if TYPE_CHECKING:
-    from adahi_ros.proposers.held_replies import HeldReplies
+    from adahi_ros.proposers.held import Held
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Proposer(ABC):
 
     needs_plan: bool = False
     drafts_plans: bool = False
-    held: HeldReplies | None = None
+    held: Held | None = None
 
     @abstractmethod
     def propose(self, context: ProposerContext) -> Proposal | None:

@@ -148,7 +148,7 @@ class Request:
             is sent.
         instruction: for the target, in a sentence; empty without one.
         needed_in_s: how soon the robot needs the reply, from when it makes the request; 0 where unknown.
-        intent_only: the reply has an intent and no actions.
+        without_actions: an intent alone is enough of a reply.
         data: on a robot, its draft's data for the rule.
         robot_id: names the robot's windows and draws at the verifier.
         session: distinguishes this start of the robot from others.
@@ -168,7 +168,7 @@ class Request:
     counts: np.ndarray = field(default_factory=lambda: NO_CODES)
     instruction: str = ""
     needed_in_s: float = 0.0
-    intent_only: bool = False
+    without_actions: bool = False
     data: Mapping[str, np.ndarray] = field(default_factory=dict)
     rule_data: bytes = b""
     robot_id: str = ""
@@ -189,7 +189,7 @@ class Request:
         ahead: int = 0,
         instruction: str = "",
         needed_in_s: float = 0.0,
-        intent_only: bool = False,
+        without_actions: bool = False,
     ) -> Request:
         """Return the request about one robot's draft (M = 1).
 
@@ -201,14 +201,14 @@ class Request:
             ahead: number of the draft's actions that the robot executes with any reply.
             instruction: see the class.
             needed_in_s: see the class.
-            intent_only: see the class.
+            without_actions: see the class.
         """
         drawn = draft.distribution
         codes = counts = NO_CODES
         if drawn is not None and drawn.counts is not None:
             codes = drawn.codes[0]
             counts = NO_CODES if draft.data else drawn.counts[0].ravel()
-        content = codes, counts, instruction, needed_in_s, intent_only, draft.data
+        content = codes, counts, instruction, needed_in_s, without_actions, draft.data
         return cls(episode, step, step + ahead, window, draft.actions[0].ravel(), *content)
 
     @property

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.backup import Backup
+
+if TYPE_CHECKING:
+    from adahi_ros.proposers.held import Held
 
 LONGEST_MEMORY = 256  # steps; the corrector treats an older plan as if it were this old
 
@@ -87,9 +90,7 @@ class Controller:
         drafts: the proposer makes a draft at every step, for the target to verify, not actions from the
             target's plans.
         sends_drafts: it makes drafts at every step, or where there is no plan.
-        held: what the proposer acts by instead of plans, such as an intent; None for plans.
-        intent_only: it acts by the intents of replies; their actions are dropped, so they need not be sent.
-        reply_steps: control steps that a reply is useful; None for as many as it has actions.
+        held: what the robots act by, such as the plan or an intent.
 
     Args:
         policy: what the proposer needs: the draft policy, a corrector, or, for a robot that executes plans,
@@ -125,22 +126,21 @@ class Controller:
         self.drafts = not self._proposer.needs_plan
         self.sends_drafts = self.drafts or self._proposer.drafts_plans
         self._observes = self._proposer.observes
-        held = self.held = self._proposer.held
-        self._alone = held is not None and held.alone
-        self.reply_steps = None if held is None else held.steps
         self.seen = ObservationBuffer(LONGEST_MEMORY)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
 
     @property
-    def intent_only(self) -> bool:
-        """See the class."""
-        return self._alone and not self.config.trigger.learns
+    def drops_actions(self) -> bool:
+        """Whether the actions of replies have no effect, so that they need not be sent."""
+        return self.held.alone and not self.config.trigger.learns
 
     def reset(self, seed: int, episodes: list[int]) -> None:
         """Start the episodes with these numbers; B is how many there are."""
         self._batch = len(episodes)
         self.seen.clear(self._batch)
+        self._plan = Plan(self._batch, self.policy.signature.action_dim, self._blend)
+        self.held: Held = self._proposer.held or self._plan
         self.forget_plan()
         self._deviation.reset()
         self._executed = np.full((self._batch, self.policy.signature.action_dim), np.nan)
@@ -152,10 +152,9 @@ class Controller:
             self._backup.reset(seed, episodes)
 
     def forget_plan(self) -> None:
-        """Drop the target's plans, because the task has changed."""
-        self._plan = Plan(self._batch, self.policy.signature.action_dim, self._blend)
-        if self._proposer.held is not None:
-            self._proposer.held.forget()
+        """Drop what the robots act by and the target's plans, because the task has changed."""
+        self._plan.forget()
+        self.held.forget()
 
     def begin(
         self,
@@ -212,7 +211,6 @@ class Controller:
         draws, plan = self._step_draws, self._plan
         plan.forget_before(index)
         age, planned, plan_left = plan.since(index), plan.at(index), plan.left(index)
-        left, plan_age = plan_left, plan.age(index)
         ahead = plan.ahead(index, max(1, int(plan_left.max())))
         temperature = self.config.draft_temperature
         context = ProposerContext(
@@ -221,8 +219,8 @@ class Controller:
             executed=self._executed,
         )
         proposal = self._proposer.propose(context)
-        if self._proposer.held is not None:
-            left, plan_age = self._proposer.held.left(index), self._proposer.held.age(index)
+        self.held = self._proposer.held or plan
+        left, plan_age = self.held.left(index), self.held.age(index)
         unplanned = self._proposer.needs_plan & (left == 0)
         sound = np.ones(self._batch, dtype=bool)
         if proposal is None:
@@ -286,8 +284,7 @@ class Controller:
                 self.policy.check(verdict.actions)
             self._splice(verdict, step.index, who, sound)
             which[who[sound]] = True
-            held = self._proposer.held or self._plan
-            intended = np.where(which[:, None], held.at(step.index), step.intended)
+            intended = np.where(which[:, None], self.held.at(step.index), step.intended)
         else:
             intended = step.intended
         if stand_in is not None:
@@ -302,7 +299,7 @@ class Controller:
         Proposals that were made without a plan, or from a plan that is gone, are dropped. A step that got a
         plan meanwhile needs no request for one.
         """
-        held = self._proposer.held or self._plan
+        held = self.held
         planned, left = self._plan.at(step.index), held.left(step.index)
         otherwise = (step.plan_left > 0) != (left > 0)
         otherwise &= (left > 0) | self._proposer.needs_plan
@@ -348,7 +345,7 @@ class Controller:
 
     def _without_plan(self, verdict: Verdict) -> Verdict:
         """Return a verdict without the actions, where the proposer needs none."""
-        return replace(verdict, actions=verdict.actions[:, :0]) if self.intent_only else verdict
+        return replace(verdict, actions=verdict.actions[:, :0]) if self.drops_actions else verdict
 
     def _splice(
         self, verdict: Verdict, requested_at: int, who: np.ndarray, sound: np.ndarray, committed: int = 0
@@ -368,10 +365,6 @@ class Controller:
     def coming(self, count: int) -> np.ndarray:
         """Return the plans' actions (B, count, A) from the present step on; NaN where there is none."""
         return self._plan.coming(self._next - 1, count)
-
-    def information_age(self, index: int) -> np.ndarray:
-        """Return the age (B,), in steps, of the request for this step's plan or intent; infinite without."""
-        return (self._proposer.held or self._plan).age(index)
 
     def executed(self, actions: np.ndarray) -> None:
         """Add the commanded actions, (B, A) in action units, to the average; not called without a command."""

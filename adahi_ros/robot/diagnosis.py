@@ -172,7 +172,7 @@ class Diagnosis:
             "unattended": totals.unattended,
             **({"person": person} if (person := totals.reasons[Reason.PERSON]) else {}),
             "observation_age_s": f"{age_s:.3f}",
-            **({} if loop.controller.held is None else loop.controller.held.figures),
+            **loop.controller.held.figures,
             **({} if loop.assignments is None else loop.assignments.figures),
             **{f"link.{name}": f"{getattr(estimate, name):.3f}" for name in ("rtt_ms", "loss", "misses")},
             "link.goodput_bytes_s": f"{estimate.goodput_bytes_s:.0f}",

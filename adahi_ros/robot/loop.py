@@ -89,7 +89,7 @@ class ControlLoop:
         self._spliced = ahead_period_s is not None  # with `ahead` a reply is in the plan already
         self._ahead: RequestsAhead | None = None
         if ahead_period_s is not None:
-            self._ahead = RequestsAhead(session, ahead_period_s, self._received, controller.reply_steps)
+            self._ahead = RequestsAhead(session, ahead_period_s, self._received, controller.held.steps)
         self._arrived: Outcome | None = None  # since the last step, with `ahead`
 
     @property
@@ -287,7 +287,7 @@ class ControlLoop:
 
     def _request(self, active: ActiveStep, needed_in_s: float, committed: int = 0) -> Request:
         """Return the request of a step, with the actions that are executed before its reply arrives."""
-        draft, intent_only = active.step.draft(np.array([0])), self.controller.intent_only
+        draft = active.step.draft(np.array([0]))
         if committed:
             draft = self.controller.committed(active.step, committed)
             committed = draft.actions.shape[1]
@@ -298,7 +298,7 @@ class ControlLoop:
         observation, window = active.observation, self._view.window(target)
         episode, step = observation.episode, observation.step
         draft = self._session.sent_parts.select(draft, committed)
-        content = committed, instruction, needed_in_s, intent_only
+        content = committed, instruction, needed_in_s, self.controller.drops_actions
         return Request.from_draft(draft, episode, step, window, *content)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
@@ -318,7 +318,7 @@ class ControlLoop:
         return self._trouble or replace(arrived, reason=Reason.NO_PLAN)
 
     def _goes_by_plan(self, active: ActiveStep) -> bool:
-        """Whether the step executes the target's plan, or acts by its intent."""
+        """Whether the step acts by what the robot holds of the target."""
         return bool(active.step.plan_left[0]) and not self.controller.drafts
 
     def _forget_plans(self) -> None:

@@ -24,10 +24,10 @@ from adahi_ros.robot.steps import Outcome, PendingRequest
 
 AT_ONCE_S = 1e-3
 MOST_IN_FLIGHT = 4  # pending requests; with more, none would be in time
-USEFUL_MOST_S = 10.0  # a request for an intent counts as missed after this, however long an intent lasts
-MOST_FOR_INTENTS = 8  # pending requests for intents: one every 1.5 s, each for 10 s at most
+USEFUL_MOST_S = 10.0  # a request counts as missed after this, however long its reply is useful
+MOST_LASTING = 8  # pending requests for lasting replies: one every 1.5 s, each for 10 s at most
 RECENT = 8  # replies that count for `RequestsAhead.fault`: the first one of a target may take long
-PATIENCE_S = 1.5  # until another request for an intent: the reply to the first is as good, and may take long
+PATIENCE_S = 1.5  # until another request for a lasting reply: that to the first is as good, and may take long
 
 
 def is_due(
@@ -66,7 +66,7 @@ class RequestsAhead:
         period_s: control period.
         received: called with the control step of a request, its number of committed actions, and its
             outcome; not if the reply to a later request came first.
-        useful: control steps that an intent is useful; None for plans, which last as long as they are.
+        useful: control steps that a reply is useful; None for as many as it has actions.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class RequestsAhead:
             now_s: the time.
         """
         overdue, count = False, len(self._in_flight)
-        if count >= (MOST_IN_FLIGHT if self._useful is None else MOST_FOR_INTENTS):
+        if count >= (MOST_IN_FLIGHT if self._useful is None else MOST_LASTING):
             return False  # to give up the oldest, with a useful reply on its way, could repeat for ever
         if count:
             waited_s, expected_s = now_s - self._in_flight[-1].at_s, self._session.expected_s

@@ -102,7 +102,7 @@ class PendingRequest:
     def asked_by(self, reply: Reply) -> bool:
         """Whether a reply asks for more data of the draft, see `DataRule.answered`; once at most."""
         request = self.request
-        if not (request.data and reply.rule_data) or request.intent_only or self.round_s is not None:
+        if not (request.data and reply.rule_data) or request.without_actions or self.round_s is not None:
             return False
         named = reply.episode, reply.step, reply.first_step
         return reply.status == OK and not reply.fault and named == request.about and not len(reply.actions)
@@ -145,7 +145,9 @@ def judged(
         return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     try:
         known = (
-            target.signature.horizon if request.intent_only else _left_out(target, request, reply.accepted)
+            target.signature.horizon
+            if request.without_actions
+            else _left_out(target, request, reply.accepted)
         )
         parts = request.codes.size if target.rule.needs_codes else None  # other rules have other parts
         verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions, reply.codes)
@@ -155,7 +157,7 @@ def judged(
     except (RequestError, ValueError) as error:
         return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
     actions = verification.actions
-    if known and not request.intent_only:  # complete it: from the step of the request on
+    if known and not request.without_actions:  # complete it: from the step of the request on
         dim = target.signature.action_dim
         drafted = request.actions[: known * dim].reshape(1, known, dim)
         actions = np.concatenate([drafted, actions], axis=1)

@@ -202,14 +202,15 @@ class Engine:
         A reply leaves out the actions that the robot knows: those before the reply begins, and those of a
         completely accepted draft. A reply with an intent only has no actions.
         """
-        skipped = self._signature.horizon if checked.received.request.intent_only else checked.received.ahead
+        received = checked.received
+        skipped = self._signature.horizon if received.request.without_actions else received.ahead
         if self._terms.acceptance.keeps_drafts and verdict.accepted.all():
             skipped = max(skipped, checked.request.draft.actions.shape[1])
         if any(verdict.asks):
             skipped = self._signature.horizon
             verdict = replace(verdict, accepted=verdict.accepted[:, :0], codes=None)
         verdict = replace(verdict, actions=verdict.actions[:, skipped:])
-        self._remembered[checked.received.key] = verdict
+        self._remembered[received.key] = verdict
         if len(self._remembered) > REPLIES_KEPT:
             self._remembered.popitem(last=False)
         return verdict
@@ -221,13 +222,12 @@ class Engine:
         kept = self._windows.keep(request.robot_id, received.window, now_s)
         accepted = tuple(map(bool, verdict.accepted[0]))
         about = request.episode, request.step, request.first_step
-        intent, encoder = () if verdict.intent is None else verdict.intent[0], self._intent_fingerprint
         return Reply(
             *(OK, "", *about, accepted, verdict.actions.ravel()),
             window_kept=kept,
-            intent=intent,
-            intent_fingerprint=encoder,
-            codes=() if request.intent_only or verdict.codes is None else verdict.codes[0],
+            intent=() if verdict.intent is None else verdict.intent[0],
+            intent_fingerprint=self._intent_fingerprint,
+            codes=() if request.without_actions or verdict.codes is None else verdict.codes[0],
             rule_data=b"".join(verdict.asks),
             assignment=request.assignment,
         )
@@ -248,13 +248,13 @@ class Engine:
             allowed = f"from {request.step} to {request.step + self._signature.horizon - 1}"
             what = f"first_step: {request.first_step}, must be {allowed}"
             raise RequestError(RequestFault.WRONG_SHAPE, what)
-        if request.intent_only and not self._terms.intent_size:
+        if request.without_actions and not self._terms.intent_size:
             what = "intent_only: true, must be false: the target has no encoder of intents"
             raise RequestError(RequestFault.WRONG_SHAPE, what)
         window = self._windows.complete(request.robot_id, request.window)
         key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
-            *(request.intent_only, window.digest),
+            *(request.without_actions, window.digest),
             None if request.assigned_goal is None else request.assigned_goal.tobytes(),
             *(each.tobytes() for each in (request.codes, request.counts, request.actions)),
             request.rule_data if isinstance(self._terms.acceptance, DataRule) else b"",

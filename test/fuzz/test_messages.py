@@ -332,7 +332,9 @@ def test_no_robot_acts_by_an_intent_that_was_not_described(data: st.DataObject) 
     signature = replace(policy("ball/target").signature, horizon=4, codes=None)
     described = Description("ball", "replace", signature, intent_fingerprint="a" * 16, intent_size=3)
     only = data.draw(st.booleans())
-    request = Request.from_draft(Proposal(np.zeros((1, 0, 2), np.float32)), 1, 2, NO_WINDOW, intent_only=only)
+    request = Request.from_draft(
+        Proposal(np.zeros((1, 0, 2), np.float32)), 1, 2, NO_WINDOW, without_actions=only
+    )
     good = VerifyDraft.Response(
         episode_id=1,
         step_id=2,

@@ -136,7 +136,7 @@ def over_the_wire(message: VerifyDraft.Request) -> VerifyDraft.Request:
 )
 def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int, horizon: int) -> None:
     request = request_of(ROWS[kind], books, size, seed, horizon)
-    request = replace(request, first_step=9, instruction="fold", intent_only=True, rule_data=b"\0\xff")
+    request = replace(request, first_step=9, instruction="fold", without_actions=True, rule_data=b"\0\xff")
     received = over_the_wire(to_request(request, request.window, SENDER))
     assert (received.protocol, received.robot_id, received.target) == (
         PROTOCOL_VERSION,

@@ -90,7 +90,7 @@ class SimulatedVerifier:
             fingerprint = fingerprint_number(self.description.intent_fingerprint)
             intent = (int(number_of(request)),) * size
             right = replace(right, intent=intent, intent_fingerprint=fingerprint)
-        if request.intent_only:
+        if request.without_actions:
             right = replace(right, actions=())
         if update.base != WHOLE and update.base not in self._windows:
             return replace(right, status=int(RequestFault.WINDOW_UNKNOWN), message="base_window: unknown")

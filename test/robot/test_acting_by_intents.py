@@ -65,7 +65,7 @@ def test_one_reply_is_enough_however_old_it_is(robot: Robot) -> None:
     assert {each.expected_error for each in others} == {0.5}
     assert {each.reason for each in others} == {Reason.NONE}
     (request,) = [each for each, _ in robot.link.updates]
-    assert (request.intent_only, request.actions.size, request.ahead) == (True, 0, 0)
+    assert (request.without_actions, request.actions.size, request.ahead) == (True, 0, 0)
 
 
 def test_who_waits_acts_by_the_reply_to_the_same_step(make_robot: MakeRobot, acting: StubIntent) -> None:
@@ -228,7 +228,7 @@ def test_a_verifier_with_another_encoder_is_queried_what_it_is_now(robot: Robot)
 def test_the_step_of_a_reply_is_by_intent_also_where_the_reply_has_a_plan(acting: StubIntent) -> None:
     """So that an evaluation in process is what a robot does whose replies have no plan."""
     controller = Controller(acting, ControllerConfig(ThresholdedGate("never", 0.0)), "intent")
-    assert controller.intent_only
+    assert controller.drops_actions
     controller.reset(0, [0, 1])
     observed = {OBSERVATION: np.zeros((2, 3), np.float32), GOAL: np.zeros((2, 1), np.float32)}
     step = controller.begin(observed)

@@ -23,7 +23,7 @@ def test_a_reply_without_actions_asks_once() -> None:
     assert asked(REQUEST, REPLY)
     assert not PendingRequest(REQUEST, 0.0, 1.0, round_s=0.5).asked_by(REPLY)
     assert not asked(replace(REQUEST, data={}), REPLY)
-    assert not asked(replace(REQUEST, intent_only=True), REPLY)  # it has no actions anyway
+    assert not asked(replace(REQUEST, without_actions=True), REPLY)  # it has no actions anyway
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,9 @@ class Robot:
             fallback=SimpleNamespace(
                 withholds=self.withheld, drafts=self.drafts, label="drafts are executed"
             ),
-            controller=SimpleNamespace(config=SimpleNamespace(trigger=trigger), held=None),
+            controller=SimpleNamespace(
+                config=SimpleNamespace(trigger=trigger), held=SimpleNamespace(figures={})
+            ),
             assignments=None,
             plan_fault="",
         )

@@ -81,7 +81,7 @@ def test_no_intent_acts_that_must_not(make_robot: MakeRobot, acting: StubIntent,
     acted = 0
     for seed in range(40):
         robot = make_robot("age", seed=seed, limit=3, plans=HORIZON, waits=waits, acting=acting).connect()
-        robot.loop.controller.held.steps = MOST_AGE  # type: ignore[union-attr]
+        robot.loop.controller.held.steps = MOST_AGE  # type: ignore[misc]
         acted += attacked(robot, random.Random(seed))
     assert acted > 500
 

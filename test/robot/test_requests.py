@@ -73,7 +73,7 @@ INTENT = replace(RIGHT, accepted=(), actions=(), intent=(-127, 0, 127), intent_f
 
 
 def test_a_reply_may_be_an_intent_alone() -> None:
-    request = replace(REQUEST, intent_only=True)
+    request = replace(REQUEST, without_actions=True)
     outcome = judged(BY_INTENT, request, INTENT, 12.0)
     assert outcome.verification is not None
     assert outcome.verification.actions.shape == (1, 0, 2)
@@ -99,7 +99,7 @@ def test_a_reply_may_be_an_intent_alone() -> None:
     ],
 )
 def test_a_wrong_intent_is_a_bad_reply(changes: dict[str, Any], message: str) -> None:
-    request = replace(REQUEST, intent_only=True)
+    request = replace(REQUEST, without_actions=True)
     outcome = judged(BY_INTENT, request, replace(INTENT, **changes), 12.0)
     assert (outcome.verification, outcome.reason) == (None, Reason.BAD_REPLY)
     assert outcome.message.startswith(message)

@@ -36,10 +36,10 @@ def encoder(acting: Intent) -> IntentEncoder:
     return acting.encoder
 
 
-def request_of(window: np.ndarray, goal: np.ndarray, intent_only: bool = False) -> Request:
+def request_of(window: np.ndarray, goal: np.ndarray, without_actions: bool = False) -> Request:
     draft = Proposal(np.zeros((1, 0, 2), np.float32))
     whole = WireWindow.pack(window[:, :3], goal, features=window[:, 3:])
-    return replace(Request.from_draft(draft, 1, 2, whole, intent_only=intent_only), robot_id="arm")
+    return replace(Request.from_draft(draft, 1, 2, whole, without_actions=without_actions), robot_id="arm")
 
 
 def test_a_reply_has_the_intent_of_its_plan_or_the_intent_alone(encoder: IntentEncoder) -> None:
@@ -51,7 +51,7 @@ def test_a_reply_has_the_intent_of_its_plan_or_the_intent_alone(encoder: IntentE
         np.array([0.75], np.float32),
     )
     whole = engine.verify(request_of(window, goal), NOW_S)
-    alone = engine.verify(request_of(window, goal, intent_only=True), NOW_S)
+    alone = engine.verify(request_of(window, goal, without_actions=True), NOW_S)
     extra = np.concatenate([window[-1:, 3:], goal[None]], axis=1)
     plan = np.tile(np.array([0.5, -0.25], np.float32), (4, 1))
     view = RepliesView(window[None, -1:, :3], plan[None, None], np.zeros((1, 1), np.int64), extra)
@@ -73,7 +73,7 @@ def test_an_intent_alone_needs_an_encoder() -> None:
     with pytest.raises(
         RequestError, match=r"^intent_only: true, must be false: the target has no "
     ) as caught:
-        engine.verify(request_of(*zeros, intent_only=True), NOW_S)
+        engine.verify(request_of(*zeros, without_actions=True), NOW_S)
     assert caught.value.fault is RequestFault.WRONG_SHAPE
 
 

@@ -235,7 +235,7 @@ def play(comparison: Comparison, method: str, view: str, numbers: Sequence[int])
         world.step(action)
         refused = np.zeros_like(active)  # a refusal would have raised an error
         of_step = active, requested, step.deviation, step.score, accepted, step.intended, action, refused
-        rows.append((*of_step, controller.information_age(step.index)))
+        rows.append((*of_step, controller.held.age(step.index)))
     return Played(
         Log(*(np.stack(column) for column in zip(*rows, strict=True))),
         world.success,

@@ -204,6 +204,6 @@ def rollout(
             intended = action
         world.step(action)
         of_step = active, transmit, step.deviation, step.score, accepted, intended, action, refused
-        rows.append((*of_step, controller.information_age(step.index)))
+        rows.append((*of_step, controller.held.age(step.index)))
         on_step()
     return Log(*(np.stack(column) for column in zip(*rows, strict=True)))

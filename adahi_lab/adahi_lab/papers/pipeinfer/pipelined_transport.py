@@ -133,7 +133,7 @@ class PipelinedTransport(Transport):
 
     def submit(self, request: Request, window: WireWindow) -> Sent:
         """Send the first run of a chunk; `poll` sends more. A request in flight sends its runs again."""
-        if request.codes.size or request.intent_only:
+        if request.codes.size or request.without_actions:
             return self._transport.submit(request, window)
         chunk = next((each for each in self._chunks if each.request is request), None)
         if chunk is None:

@@ -7,7 +7,6 @@ then: it executes what is decided, and drafts its next chunk from where that led
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,33 +22,6 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 MOST_BYTES = 131072  # of `rule_data` in a request, which has the states
-
-
-class DecidedActions(Plan):
-    """The decided actions of replies; a `HeldReplies`.
-
-    Args:
-        batch: B.
-        action_dim: A.
-        steps: T, of a chunk.
-    """
-
-    alone = False
-
-    def __init__(self, batch: int, action_dim: int, steps: int) -> None:
-        super().__init__(batch, action_dim)
-        self.steps, self._sizes = steps, (batch, action_dim, steps)
-
-    @property
-    def figures(self) -> Mapping[str, object]:
-        """See `HeldReplies`."""
-        return {}
-
-    def forget(self) -> None:
-        """See `HeldReplies`."""
-        first = self._first
-        self.__init__(*self._sizes)  # type: ignore[misc]
-        self._first = first
 
 
 @dataclass(eq=False)
@@ -85,10 +57,10 @@ class ChunkPrefixProposer(Proposer):
                 f"{tokens} tokens in a request"
             )
         self._policy, self._codec = policy, policy.codec
-        self.held: DecidedActions = self._nothing(1)
+        self.held: Plan = self._nothing(1)
 
-    def _nothing(self, batch: int) -> DecidedActions:
-        return DecidedActions(batch, self._codec.action_dim, self._codec.chunk_length)
+    def _nothing(self, batch: int) -> Plan:
+        return Plan(batch, self._codec.action_dim)
 
     def propose(self, context: ProposerContext) -> Proposal | None:
         """See `Proposer`; None where all robots have decided actions."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of what a proposer keeps of replies, beside the target's plan."""
+"""The interface of what robots act by: the target's plan, or what else a proposer keeps of replies."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ from typing import Protocol
 import numpy as np
 
 
-class HeldReplies(Protocol):
-    """What a proposer acts by instead of the target's plan, with the methods that `Plan` has for that.
+class Held(Protocol):
+    """What B robots act by; a `Plan` is one, an intent another.
 
     Attributes:
         alone: the actions of replies have no effect, so that they need not be sent.
-        steps: control steps that a reply is useful.
+        steps: control steps that a reply is useful; None for as many as it has actions.
     """
 
-    alone: bool
-    steps: int
+    @property
+    def alone(self) -> bool:
+        """See the class."""
+
+    @property
+    def steps(self) -> int | None:
+        """See the class."""
 
     @property
     def figures(self) -> Mapping[str, object]:
-        """Its age and what is left of it, for the diagnostics of a robot."""
+        """What a robot's diagnostics say of it, such as its age."""
 
     def at(self, step: int) -> np.ndarray:
         """Return the actions (B, A) of the present step; NaN for robots without one."""
