@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "policies.lerobot": {"policies.networks", "policies.vqbet"},
     "policies.remote": {"policies", "policies.networks"},
     "proposers": {"acceptance", "policies", "policies.corrector", "policies.intent"},
-    "robot": {"acceptance", "contract", "gates", "policies", "proposers", "protocol", "vision"},
+    "robot": {"acceptance", "contract", "gates", "policies", "proposers", "protocol", "safety", "vision"},
     "safety": {"contract"},
     "server": {"acceptance", "policies", "protocol", "vision"},
     "server.ray": {"acceptance", "policies", "policies.intent", "policies.remote", "protocol", "server"},

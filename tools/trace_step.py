@@ -41,7 +41,7 @@ from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.steps import Fallback
 from adahi_ros.robot.target_view import Features
-from adahi_ros.safety.commands import Commands
+from adahi_ros.safety.commands import Commands, Outgoing
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.named_limits import named_limits
@@ -77,17 +77,16 @@ class Sink:
     def observed(self) -> None:
         self._guard.observed(self._clock())
 
-    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
-        outgoing = self._commands.send(action, observation.read, self._clock())
+    def limit(self, action: np.ndarray | None, observation: Observation) -> Outgoing:
+        return self._commands.limit(action, observation.read, self._clock())
+
+    def command(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
         if outgoing.command is not None:
             self.sent.append(outgoing.command)
         return outgoing.action
 
     def repeat(self, observation: Observation) -> None:
         self._commands.repeat(self._clock())
-
-    def withhold(self, observation: Observation) -> None:
-        self._commands.withhold(observation.read, self._clock())
 
     def resumes(self) -> bool:
         return self._guard.resumes(self._clock())
@@ -154,7 +153,7 @@ def transmitted_step() -> list[tuple[str, str]]:
         for topic, message in received.items():
             observation = inputs.add(topic, message, time.time_ns())
             if observation is not None:
-                loop.observe(observation)
+                loop.step(observation)
         loop.poll()
 
     for number in range(STEPS_BEFORE):

@@ -209,9 +209,6 @@ class Controller:
         if self._step_draws is None:
             self._step_draws = self._draws.next()
         draws, plan = self._step_draws, self._plan
-        plan.forget_before(index)
-        age, planned, plan_left = plan.since(index), plan.at(index), plan.left(index)
-        ahead = plan.ahead(index, max(1, int(plan_left.max())))
         temperature = self.config.draft_temperature
         context = ProposerContext(
             *(index, observations, self.seen, plan, draws[:, 1:], temperature),
@@ -219,6 +216,9 @@ class Controller:
             executed=self._executed,
         )
         proposal = self._proposer.propose(context)
+        plan.forget_before(index)
+        age, planned, plan_left = plan.since(index), plan.at(index), plan.left(index)
+        ahead = plan.ahead(index, max(1, int(plan_left.max())))
         self.held = self._proposer.held or plan
         left, plan_age = self.held.left(index), self.held.age(index)
         unplanned = self._proposer.needs_plan & (left == 0)

@@ -14,6 +14,7 @@ from adahi_ros.robot.steps import ActiveStep, Outcome, PendingRequest
 
 if TYPE_CHECKING:
     from adahi_ros.contract.assembler import Observation
+    from adahi_ros.safety.commands import Outgoing
 
 
 @dataclass(eq=False)
@@ -43,29 +44,29 @@ class LockstepLoop(ControlLoop):
         self._held_back: Observation | None = None
         super().__init__(*arguments)
 
-    def observe(self, observation: Observation) -> None:
+    def observe(self, observation: Observation) -> float | None:
         """See `ControlLoop`; an observation waits for the reply that counts at its step."""
         late = self._late
         if late is not None and observation.episode == late.due[0] and observation.step >= late.due[1]:
             if late.outcome is None:
                 self._held_back = observation
-                return
+                return None
             assert late.pending is not None
             self._late = None
             self._received(late.step, late.pending.request.ahead, late.outcome)
-        super().observe(observation)
+        return super().observe(observation)
 
     def poll(self, slack_s: float = 0.0) -> None:
         """See `ControlLoop`; takes an observation that waited for its reply."""
         super().poll(slack_s)
         if self._late is not None and self._late.outcome is not None and self._held_back is not None:
             waited, self._held_back = self._held_back, None
-            self.observe(waited)
+            self.step(waited)
 
-    def _go_on(self, active: ActiveStep) -> None:
+    def decide(self, active: ActiveStep) -> Outcome | None:
+        """See `ControlStep`."""
         if self._waits(active):
-            super()._go_on(active)
-            return
+            return super().decide(active)
         if active.step.transmit[0] and self._late is None and self._trouble is None:
             left = int(active.step.plan_left[0])
             committed = min(left, self._late_steps, self._session.target.horizon - 1)
@@ -75,14 +76,15 @@ class LockstepLoop(ControlLoop):
             late.pending = active.pending = self._session.submit(
                 request, self.deadline_s, self._clock(), lambda outcome: setattr(late, "outcome", outcome)
             )
-        self._finish(active, self._so_far(active))
+        return self._so_far(active)
 
     def _waits(self, active: ActiveStep) -> bool:
         return not self._late_steps or self.controller.drafts or not active.step.plan_left[0]
 
-    def _finish(self, active: ActiveStep, outcome: Outcome) -> None:
+    def limit(self, active: ActiveStep, outcome: Outcome) -> Outgoing:
+        """See `ControlStep`."""
         self._spliced = not self._waits(active)
-        super()._finish(active, outcome)
+        return super().limit(active, outcome)
 
     def _forget_plans(self) -> None:
         super()._forget_plans()

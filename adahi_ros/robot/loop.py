@@ -3,24 +3,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from adahi_ros.contract.assembler import Observation
+from adahi_ros.contract.fields import InputError
+from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.notice import Notice
-from adahi_ros.protocol.records import Reason, StepRecord
+from adahi_ros.protocol.records import NO_PLAN, ON_COURSE, UNSAID, Reason, StepRecord
 from adahi_ros.protocol.request import Request
 from adahi_ros.robot.assignments import AssignmentWatch
-from adahi_ros.robot.command_sink import Commander
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.session import WITHOUT_REQUEST, VerifierSession, VerifierState
-from adahi_ros.robot.steps import ActiveStep, DraftError, Fallback, Outcome, Totals, is_repeated
+from adahi_ros.robot.step import ControlStep
+from adahi_ros.robot.steps import ActiveStep, DraftError, Fallback, Outcome
 from adahi_ros.robot.target_view import TargetView
+
+if TYPE_CHECKING:
+    from adahi_ros.robot.commander import Commander
+    from adahi_ros.safety.commands import Outgoing
 
 THE_ROBOT = np.array([True])
 WAIT_POLICIES = ("wait", "ahead")
@@ -28,12 +36,12 @@ BUSY = "the verifier is busy; it gets no requests for the time that it named"
 UNTOLD = "instruction: empty, must say what to do: the target reads an instruction"
 
 
-class ControlLoop:
+class ControlLoop(ControlStep):
     """Turns observations into commands, one step after the other.
 
-    No method blocks. With the wait policy `wait`, a step's command waits for its reply, until `poll` or the
-    next observation finishes the step. With `ahead` the command goes out at once, and a reply serves later
-    steps.
+    `step` takes an observation. With the wait policy `wait`, a step's command waits for its reply, until
+    `poll` or the next observation finishes the step. With `ahead` the command goes out at once, and a reply
+    serves later steps.
 
     Args:
         controller: drafts, gates and corrects.
@@ -158,7 +166,7 @@ class ControlLoop:
         if waiting is not None:
             assert waiting.pending is not None
             self._session.cancel(waiting.pending)
-            self._go_on(replace(waiting, step=self.controller.again(waiting.step), pending=None))
+            self._send_again(waiting)
 
     def stop(self) -> None:
         """Drop a pending step without a command, and reset."""
@@ -177,35 +185,26 @@ class ControlLoop:
         if self.assignments is not None and self._session.link is VerifierState.ABSENT:
             self.assignments.verifier_lost()
 
-    def observe(self, observation: Observation) -> None:
-        """Begin the step of an observation; its command goes out now, or when the reply arrives.
+    def observe(self, observation: Observation) -> float | None:
+        """See `ControlStep`; its command goes out now, or when the reply arrives.
 
         An observation that is repeated, because its command was lost, gets the same command again. If its
         draft was withheld, it sends a new request.
 
         Raises:
             InputError: it has the number of the one before, but other values.
-            DraftError: the policy proposes no valid action; there is no command, and the observation does
-                not count.
         """
         received_s = self._clock()
         if self._is_unattended() and received_s < self._alone_s:
             self.totals.unattended += 1
-            return
+            return None
         if self._waiting is not None:
             if is_repeated(observation, self._waiting.observation):
-                return
+                return None
             self._supersede(observation, received_s)
         if self._last is not None and is_repeated(observation, self._last.observation):
-            self.totals.repeated += 1
-            if self._last.withheld and self._trouble is None:
-                self._commands.observed()
-                step = self.controller.again(self._last.step)
-                again = replace(self._last, observation=observation, received_s=received_s, step=step)
-                self._go_on(replace(again, pending=None))
-            else:
-                self._commands.repeat(observation)
-            return
+            self._repeat(self._last, observation, received_s)
+            return None
         resumes = self._commands.resumes()
         last = None if self._last is None else self._last.observation
         # A smaller step of the same episode: the counter was restarted.
@@ -215,6 +214,30 @@ class ControlLoop:
         elif resumes:
             self._forget_plans()
             self.controller.forget_plan()
+        return received_s
+
+    def _repeat(self, last: ActiveStep, observation: Observation, received_s: float) -> None:
+        self.totals.repeated += 1
+        if last.withheld and self._trouble is None:
+            self._commands.observed()
+            self._send_again(replace(last, observation=observation, received_s=received_s))
+        else:
+            self._commands.repeat(observation)
+
+    def _send_again(self, before: ActiveStep) -> None:
+        """Decide again on a step that was proposed before."""
+        active = replace(before, step=self.controller.again(before.step), pending=None)
+        outcome = self.decide(active)
+        if outcome is not None:
+            self.finish(active, outcome)
+
+    def propose(self, observation: Observation, received_s: float) -> ActiveStep:
+        """See `ControlStep`.
+
+        Raises:
+            DraftError: the policy proposes no valid action; there is no command, and the observation does
+                not count.
+        """
         try:
             step = self.controller.begin(
                 {OBSERVATION: observation.values[None], GOAL: observation.goal[None]},
@@ -229,10 +252,10 @@ class ControlLoop:
             raise DraftError(str(error)) from error
         active = ActiveStep(observation, step, received_s, 1e3 * (self._clock() - received_s))
         self._commands.observed()
-        self._go_on(active)
+        return active
 
-    def _go_on(self, active: ActiveStep) -> None:
-        """Send a request if one is due; command now, or when the reply arrives."""
+    def decide(self, active: ActiveStep) -> Outcome | None:
+        """See `ControlStep`."""
         withheld = self.fallback.withholds and not self._goes_by_plan(active)
         outdated = self.assignments is not None and self.assignments.outdated
         wanted = bool(active.step.transmit[0]) or withheld or outdated
@@ -246,16 +269,15 @@ class ControlLoop:
                 committed = min(left, self._ahead.delay_steps, self._session.target.horizon - 1)
                 request = self._request(active, self._ahead.needed_in_s(left), committed)
                 active.pending = self._ahead.submit(request, active.step.index, now_s)
-            self._finish(active, self._so_far(active))
-        elif not wanted:
-            self._finish(active, Outcome(None, Reason.NONE))
-        elif trouble is None:
-            self._waiting = active
-            active.pending = self._session.submit(
-                self._request(active, self.deadline_s), self.deadline_s, self._clock(), self._ended
-            )
-        else:
-            self._finish(active, trouble)
+            return self._so_far(active)
+        if not wanted:
+            return Outcome(None, Reason.NONE)
+        if trouble is not None:
+            return trouble
+        self._waiting = active
+        request = self._request(active, self.deadline_s)
+        active.pending = self._session.submit(request, self.deadline_s, self._clock(), self._ended)
+        return None
 
     @property
     def _trouble(self) -> Outcome | None:
@@ -280,14 +302,14 @@ class ControlLoop:
         self._session.give_up(waiting.pending, now_s)
         episode, step = waiting.observation.key
         if newer.episode == episode and newer.step > step:
-            self._finish(waiting, Outcome(None, Reason.SUPERSEDED))
+            self.finish(waiting, Outcome(None, Reason.SUPERSEDED))
         else:  # the draft belongs to an earlier episode: it must not move the robot now
             self._last = None
             self.totals.dropped += 1
 
     def _request(self, active: ActiveStep, needed_in_s: float, committed: int = 0) -> Request:
         """Return the request of a step, with the actions that are executed before its reply arrives."""
-        draft = active.step.draft(np.array([0]))
+        draft, without_actions = active.step.draft(np.array([0])), self.controller.drops_actions
         if committed:
             draft = self.controller.committed(active.step, committed)
             committed = draft.actions.shape[1]
@@ -298,7 +320,7 @@ class ControlLoop:
         observation, window = active.observation, self._view.window(target)
         episode, step = observation.episode, observation.step
         draft = self._session.sent_parts.select(draft, committed)
-        content = committed, instruction, needed_in_s, self.controller.drops_actions
+        content = committed, instruction, needed_in_s, without_actions
         return Request.from_draft(draft, episode, step, window, *content)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
@@ -331,7 +353,7 @@ class ControlLoop:
     def _ended(self, outcome: Outcome) -> None:
         waiting, self._waiting = self._waiting, None
         assert waiting is not None
-        self._finish(waiting, self._of_assignment(outcome))
+        self.finish(waiting, self._of_assignment(outcome))
 
     def _of_assignment(self, outcome: Outcome) -> Outcome:
         """Return the outcome; without its reply, if that was made before the robot's newest assignment."""
@@ -344,41 +366,143 @@ class ControlLoop:
             self.controller.forget_plan()  # a reply may come before its notice
         return outcome
 
-    def _finish(self, active: ActiveStep, outcome: Outcome) -> None:
-        step, observation, by_plan = active.step, active.observation, self._goes_by_plan(active)
+    def limit(self, active: ActiveStep, outcome: Outcome) -> Outgoing:
+        """See `ControlStep`; a step without a verified action may be withheld."""
+        by_plan = self._goes_by_plan(active)
         verdict = None if self._spliced else outcome.verification
-        actions: np.ndarray | None
+        action: np.ndarray | None
         try:
-            actions = self.controller.finish(step, verdict)
+            action = self.controller.finish(active.step, verdict)[0]
         except LookupError:
-            actions = None
+            action = None
         # A reply alone is not enough: all actions of a late one may be over.
         if self.fallback.alone and (by_plan or (verdict is not None and outcome.verification is not None)):
             self.fallback.reset()
         alone = outcome.reason is not Reason.NONE and not by_plan
-        withheld = self._yields or (alone and not self.fallback.unverified()) or actions is None
-        if withheld:
-            self._commands.withhold(observation)
-            outcome = outcome.withheld()
-        executed = None if actions is None or withheld else self._commands.send(actions[0], observation)
-        commanded = self._commands.commanded()
-        self._report(replace(active, withheld=withheld), outcome, executed, commanded)
+        active.withheld = self._yields or (alone and not self.fallback.unverified()) or action is None
+        active.outcome = outcome.withheld() if active.withheld else outcome
+        return self._commands.limit(None if active.withheld else action, active.observation)
 
-    def _report(
-        self, active: ActiveStep, outcome: Outcome, executed: np.ndarray | None, commanded: np.ndarray | None
-    ) -> None:
-        """End a step: remember what was commanded, and publish its record."""
+    def command(self, active: ActiveStep, outgoing: Outgoing) -> np.ndarray | None:
+        """See `ControlStep`."""
+        return self._commands.command(outgoing, active.observation)
+
+    def record(self, active: ActiveStep, executed: np.ndarray | None) -> None:
+        """See `ControlStep`."""
+        commanded = self._commands.commanded()
         if commanded is not None:
             self.controller.executed(commanded[None])
-        total_ms = 1e3 * (self._clock() - active.received_s)
         self._last = active
-        record = active.record(
-            outcome,
-            executed,
-            total_ms,
+        step, observation, outcome = active.step, active.observation, active.outcome
+        verification = outcome.verification
+        record = StepRecord(
+            stamp_ns=observation.stamp_ns,
             robot_id=self._robot_id,
+            episode=observation.episode,
+            step=observation.step,
+            gate=step.trigger.name,
+            deviation=_known(step.deviation[0]),
+            score=float(step.score[0]),
+            threshold=step.trigger.threshold,
+            transmitted=active.pending is not None,
+            verified=verification is not None,
+            accepted=() if verification is None else tuple(map(bool, verification.accepted[0])),
+            reason=outcome.reason,
+            reason_counts=self.totals.count(outcome.reason),
+            message=outcome.message,
             proposer=self.controller.proposer,
+            draft_action=_numbers(step.intended[0]),
+            planned_action=_numbers(step.planned[0]),
+            plan_age=int(step.plan_age[0]) if step.plan_left[0] else NO_PLAN,
+            plan_left=int(step.plan_left[0]),
+            expected_error=_expected_error(step.proposal),
             requests_pending=0 if self._ahead is None else len(self._ahead),
-            totals=self.totals,
+            action=() if executed is None else tuple(map(float, executed)),
+            draft_ms=active.draft_ms,
+            verify_ms=outcome.verify_ms,
+            target_compute_ms=outcome.compute_ms,
+            total_ms=1e3 * (self._clock() - active.received_s),
+            request_bytes=0 if active.pending is None else active.pending.request_bytes,
+            response_bytes=outcome.reply_bytes,
         )
+        self.totals.add(record)
         self._status(record)
+
+
+def _expected_error(proposal: Proposal | None) -> float:
+    """Return the error that the proposer expects; `UNSAID` if it gives none."""
+    expected = None if proposal is None else proposal.expected_error
+    return UNSAID if expected is None or not np.isfinite(expected[0]) else float(expected[0])
+
+
+def _known(number: float) -> float:
+    """Return a number; NaN if it is infinite, because there was nothing to compare with."""
+    return float(number) if np.isfinite(number) else float("nan")
+
+
+def _numbers(action: np.ndarray) -> tuple[float, ...]:
+    """Return an action (A,) as a tuple; empty if it has a NaN."""
+    return () if np.isnan(action).any() else tuple(map(float, action))
+
+
+@dataclass
+class Totals:
+    """Counts since the node was activated.
+
+    Attributes:
+        steps: finished steps.
+        transmitted: steps with a request.
+        verified: steps that executed their reply.
+        coded: verified steps with codes of a draft.
+        kept: coded steps that kept every drafted code.
+        repeated: commands sent again for a repeated observation.
+        undrafted: observations without a command, because the policy made no valid action.
+        reasons: steps by reason; those of `ON_COURSE` did not fall back.
+    """
+
+    steps: int = 0
+    transmitted: int = 0
+    verified: int = 0
+    coded: int = 0
+    kept: int = 0
+    repeated: int = 0
+    undrafted: int = 0
+    dropped: int = 0
+    unattended: int = 0
+    reasons: Counter[Reason] = field(default_factory=Counter)
+
+    @property
+    def fallbacks(self) -> dict[str, int]:
+        """Steps without the target's reply, by reason."""
+        return {why.name.lower(): count for why, count in self.reasons.items() if why not in ON_COURSE}
+
+    def count(self, reason: Reason) -> tuple[int, ...]:
+        """Count the reason of one step; return the steps so far by reason."""
+        self.reasons[reason] += 1
+        return tuple(self.reasons[each] for each in Reason)
+
+    def add(self, record: StepRecord) -> None:
+        """Count the rest of one step."""
+        self.steps += 1
+        self.transmitted += record.transmitted
+        self.verified += record.verified
+        coded = record.verified and bool(record.accepted)
+        self.coded += coded
+        self.kept += coded and all(record.accepted)
+
+
+def is_repeated(observation: Observation, before: Observation) -> bool:
+    """Whether an observation repeats the one before.
+
+    Raises:
+        InputError: it has the number of the one before, but other values.
+    """
+    if (observation.episode, observation.step) != (before.episode, before.step):
+        return False
+    same_values = np.array_equal(observation.values, before.values)
+    if same_values and np.array_equal(observation.goal, before.goal):
+        return True
+    raise InputError(
+        "task_state.step_id",
+        f"{observation.step} of episode {observation.episode} again, with other values; must rise",
+    )

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -12,10 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.contract.fields import InputError
-from adahi_ros.core.proposal import Proposal
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.records import NO_PLAN, ON_COURSE, UNSAID, Reason, StepRecord
+from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import (
     NO_ASSIGNMENT,
     OK,
@@ -189,7 +186,17 @@ def _left_out(target: Description, request: Request, accepted: Sequence[bool]) -
 
 @dataclass
 class ActiveStep:
-    """A step that has started, with its request, if any."""
+    """A step that has started.
+
+    Attributes:
+        observation: that began it.
+        step: its proposal, and what its gate says.
+        received_s: when the observation came.
+        draft_ms: from there to the proposal.
+        pending: its request; None without one.
+        withheld: nothing was executed that was verified or allowed.
+        outcome: of its request; with `ahead`, the newest since the step before.
+    """
 
     observation: Observation
     step: Step
@@ -197,123 +204,7 @@ class ActiveStep:
     draft_ms: float
     pending: PendingRequest | None = None
     withheld: bool = False
-
-    def record(
-        self,
-        outcome: Outcome,
-        executed: np.ndarray | None,
-        total_ms: float,
-        robot_id: str,
-        proposer: str,
-        requests_pending: int,
-        totals: Totals,
-    ) -> StepRecord:
-        """Count the step, and return its record.
-
-        Args:
-            outcome: of its request; with `ahead`, the newest since the step before.
-            executed: (A,), what was commanded; None for nothing.
-            total_ms: observation received to action published.
-            robot_id: of the robot.
-            proposer: name of the proposer.
-            requests_pending: requests without a reply.
-            totals: of the robot's steps.
-        """
-        step, observation, verification = self.step, self.observation, outcome.verification
-        record = StepRecord(
-            stamp_ns=observation.stamp_ns,
-            robot_id=robot_id,
-            episode=observation.episode,
-            step=observation.step,
-            gate=step.trigger.name,
-            deviation=_known(step.deviation[0]),
-            score=float(step.score[0]),
-            threshold=step.trigger.threshold,
-            transmitted=self.pending is not None,
-            verified=verification is not None,
-            accepted=() if verification is None else tuple(map(bool, verification.accepted[0])),
-            reason=outcome.reason,
-            reason_counts=totals.count(outcome.reason),
-            message=outcome.message,
-            proposer=proposer,
-            draft_action=_numbers(step.intended[0]),
-            planned_action=_numbers(step.planned[0]),
-            plan_age=int(step.plan_age[0]) if step.plan_left[0] else NO_PLAN,
-            plan_left=int(step.plan_left[0]),
-            expected_error=_expected_error(step.proposal),
-            requests_pending=requests_pending,
-            action=() if executed is None else tuple(map(float, executed)),
-            draft_ms=self.draft_ms,
-            verify_ms=outcome.verify_ms,
-            target_compute_ms=outcome.compute_ms,
-            total_ms=total_ms,
-            request_bytes=0 if self.pending is None else self.pending.request_bytes,
-            response_bytes=outcome.reply_bytes,
-        )
-        totals.add(record)
-        return record
-
-
-def _expected_error(proposal: Proposal | None) -> float:
-    """Return the error that the proposer expects; `UNSAID` if it gives none."""
-    expected = None if proposal is None else proposal.expected_error
-    return UNSAID if expected is None or not np.isfinite(expected[0]) else float(expected[0])
-
-
-def _known(number: float) -> float:
-    """Return a number; NaN if it is infinite, because there was nothing to compare with."""
-    return float(number) if np.isfinite(number) else float("nan")
-
-
-def _numbers(action: np.ndarray) -> tuple[float, ...]:
-    """Return an action (A,) as a tuple; empty if it has a NaN."""
-    return () if np.isnan(action).any() else tuple(map(float, action))
-
-
-@dataclass
-class Totals:
-    """Counts since the node was activated.
-
-    Attributes:
-        steps: finished steps.
-        transmitted: steps with a request.
-        verified: steps that executed their reply.
-        coded: verified steps with codes of a draft.
-        kept: coded steps that kept every drafted code.
-        repeated: commands sent again for a repeated observation.
-        undrafted: observations without a command, because the policy made no valid action.
-        reasons: steps by reason; those of `ON_COURSE` did not fall back.
-    """
-
-    steps: int = 0
-    transmitted: int = 0
-    verified: int = 0
-    coded: int = 0
-    kept: int = 0
-    repeated: int = 0
-    undrafted: int = 0
-    dropped: int = 0
-    unattended: int = 0
-    reasons: Counter[Reason] = field(default_factory=Counter)
-
-    @property
-    def fallbacks(self) -> dict[str, int]:
-        """Steps without the target's reply, by reason."""
-        return {why.name.lower(): count for why, count in self.reasons.items() if why not in ON_COURSE}
-
-    def count(self, reason: Reason) -> tuple[int, ...]:
-        """Count the reason of one step; return the steps so far by reason."""
-        self.reasons[reason] += 1
-        return tuple(self.reasons[each] for each in Reason)
-
-    def add(self, record: StepRecord) -> None:
-        """Count the rest of one step."""
-        self.steps += 1
-        self.transmitted += record.transmitted
-        self.verified += record.verified
-        coded = record.verified and bool(record.accepted)
-        self.coded += coded
-        self.kept += coded and all(record.accepted)
+    outcome: Outcome = Outcome(None, Reason.NONE)
 
 
 class Fallback:
@@ -356,20 +247,3 @@ class Fallback:
         if self._limit is None:
             return "drafts are executed"
         return f"drafts are executed for {self._limit} steps in a row, then the robot is held"
-
-
-def is_repeated(observation: Observation, before: Observation) -> bool:
-    """Whether an observation repeats the one before.
-
-    Raises:
-        InputError: it has the number of the one before, but other values.
-    """
-    if (observation.episode, observation.step) != (before.episode, before.step):
-        return False
-    same_values = np.array_equal(observation.values, before.values)
-    if same_values and np.array_equal(observation.goal, before.goal):
-        return True
-    raise InputError(
-        "task_state.step_id",
-        f"{observation.step} of episode {observation.episode} again, with other values; must rise",
-    )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from adahi_ros.contract.assembler import Observation
 from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.steps import ActiveStep, Outcome
+
+if TYPE_CHECKING:
+    from adahi_ros.safety.commands import Outgoing
 
 RESTS = "the arm stops first, because a person drove it"
 
@@ -30,8 +33,8 @@ class Person(Protocol):
     def held(self) -> str:
         """Return why a person who drives does not move the arm; may be empty."""
 
-    def send(self, observation: Observation) -> np.ndarray | None:
-        """Command what the person wants, or hold the arm; return the commanded action (A,), or None."""
+    def limit(self, observation: Observation) -> Outgoing:
+        """Return the command that the person wants, or what holds the arm."""
 
 
 class TakeoverLoop(ControlLoop):
@@ -50,10 +53,10 @@ class TakeoverLoop(ControlLoop):
         self._person = person
         self._driven = False  # a person drove the last step
 
-    def observe(self, observation: Observation) -> None:
+    def observe(self, observation: Observation) -> float | None:
         """See `ControlLoop`."""
         self._note_who_drives()
-        super().observe(observation)
+        return super().observe(observation)
 
     def stop(self) -> None:
         """See `ControlLoop`."""
@@ -83,28 +86,19 @@ class TakeoverLoop(ControlLoop):
     def _is_unattended(self) -> bool:
         return not self._driven and super()._is_unattended()
 
-    def _go_on(self, active: ActiveStep) -> None:
-        if self._driven:
-            self._drive(active)
-        else:
-            super()._go_on(active)
+    def decide(self, active: ActiveStep) -> Outcome | None:
+        """See `ControlStep`."""
+        return Outcome(None, Reason.PERSON) if self._driven else super().decide(active)
 
-    def _finish(self, active: ActiveStep, outcome: Outcome) -> None:
+    def limit(self, active: ActiveStep, outcome: Outcome) -> Outgoing:
+        """See `ControlStep`; what the person wants, while one drives."""
         self._note_who_drives()  # a person may have taken over while the step waited for its reply
-        if self._driven:
-            self._drive(active)
-        else:
-            super()._finish(active, outcome)
-
-    def _drive(self, active: ActiveStep) -> None:
-        executed = self._person.send(active.observation)
-        held = "" if executed is not None else self._person.held() or RESTS
-        outcome = Outcome(None, Reason.PERSON, held)
-        self._report(replace(active, withheld=True), outcome, executed, self._commands.commanded())
-
-    def _report(
-        self, active: ActiveStep, outcome: Outcome, executed: np.ndarray | None, commanded: np.ndarray | None
-    ) -> None:
-        if self._yields and not self._driven:
-            outcome = replace(outcome, reason=Reason.PERSON, message=RESTS)
-        super()._report(active, outcome, executed, commanded)
+        if not self._driven:
+            outgoing = super().limit(active, outcome)
+            if self._yields:
+                active.outcome = replace(active.outcome, reason=Reason.PERSON, message=RESTS)
+            return outgoing
+        outgoing = self._person.limit(active.observation)
+        held = "" if outgoing.action is not None else self._person.held() or RESTS
+        active.withheld, active.outcome = True, Outcome(None, Reason.PERSON, held)
+        return outgoing

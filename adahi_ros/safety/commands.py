@@ -115,17 +115,21 @@ class Commands:
 
     # Of observations
 
-    def send(
-        self, action: np.ndarray, read: np.ndarray, now_s: float, stamp_s: float | None = None
+    def limit(
+        self, action: np.ndarray | None, read: np.ndarray, now_s: float, stamp_s: float | None = None
     ) -> Outgoing:
-        """Command an action. If none is allowed, brake a moving arm: the next look may be late.
+        """Return what may be commanded of an action.
+
+        If nothing may, brake a moving arm: the next call of `brake_if_held` may be late.
 
         Args:
-            action: (A,), in the policy's units.
+            action: (A,), in the policy's units; None to hold the robot.
             read: (S,) float64, the observation's numbers before any operator.
             now_s: the time.
             stamp_s: of the observation, on any clock; None for now.
         """
+        if action is None:
+            return self.withhold(read, now_s, stamp_s)
         wanted = np.asarray(self._action.to_wire(action), dtype=np.float64)
         return self.pass_on(wanted, self._measured.positions_in(read), now_s, action, stamp_s)
 
@@ -138,7 +142,7 @@ class Commands:
         stamp_s: float | None = None,
         person: bool = False,
     ) -> Outgoing:
-        """Do as `send` for an action (A,) and measured positions (A,), both in the messages' units.
+        """Do as `limit` for an action (A,) and measured positions (A,), both in the messages' units.
 
         `action` is the same action in the policy's units, if known; `person` says that a person made it.
         """
@@ -159,10 +163,9 @@ class Commands:
         stamp_s: float | None = None,
         why: Intervention = Intervention.UNVERIFIED,
     ) -> Outgoing:
-        """Hold the robot: there is an observation, but no allowed action; arguments as `send`."""
-        return self._outgoing(
-            self._guard.withhold(now_s, why, self._measured.positions_in(read), stamp_s), now_s
-        )
+        """Hold the robot: there is an observation, but no allowed action; arguments as `limit`."""
+        held = self._guard.withhold(now_s, why, self._measured.positions_in(read), stamp_s)
+        return replace(self._outgoing(held, now_s), action=None, brakes=True)
 
     def commanded(self) -> np.ndarray | None:
         """Return the last command, as an action (A,), if there was one since the previous call.

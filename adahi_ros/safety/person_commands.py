@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -51,8 +50,8 @@ class PersonCommands:
         self._place: np.ndarray | None = None  # (A,), where the person has brought the arm
         self._offset = np.full(len(fields), np.nan)  # (A,), to it; NaN where not coupled
 
-    def send(self, read: np.ndarray, now_s: float, stamp_s: float | None = None) -> Outgoing:
-        """Command what the person wants, or brake where there is nothing usable.
+    def limit(self, read: np.ndarray, now_s: float, stamp_s: float | None = None) -> Outgoing:
+        """Return the command that the person wants, or one that brakes where there is nothing usable.
 
         Args:
             read: (S,) float64, the observation's numbers before any operator.
@@ -75,8 +74,7 @@ class PersonCommands:
     def _hold(self, read: np.ndarray, now_s: float, stamp_s: float | None) -> Outgoing:
         """Brake to rest."""
         self._place = None
-        held = self._commands.withhold(read, now_s, stamp_s, Intervention.TAKEOVER)
-        return replace(held, action=None, brakes=True)
+        return self._commands.withhold(read, now_s, stamp_s, Intervention.TAKEOVER)
 
     def _engage(self, wanted: np.ndarray, measured: np.ndarray, now_s: float) -> bool:
         """Couple the teleoperator with the arm, where each is now; return whether the arm's is known."""

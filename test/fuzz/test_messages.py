@@ -45,6 +45,7 @@ from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.steps import Check, DraftError, Fallback, judged
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Sent
+from adahi_ros.safety.commands import Outgoing
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.limits import MARGIN, Limits
@@ -196,10 +197,20 @@ class Robot:
     def observed(self) -> None:
         self.guard.observed(self.now_s)
 
-    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
+    def limit(self, action: np.ndarray | None, observation: Observation) -> Outgoing:
+        if action is None:
+            return Outgoing(self.guard.withhold(self.now_s), brakes=True)
         measured = self.measured.positions_in(observation.read)
         wanted = np.asarray(self.contract.action.to_wire(action), dtype=np.float64)
-        return self.put(self.guard.act(wanted, measured, self.now_s), measured, observation.stamp_ns)
+        command = self.guard.act(wanted, measured, self.now_s)
+        return Outgoing(command, command)
+
+    def command(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
+        if outgoing.brakes:
+            self.put(outgoing.command)
+            return None
+        measured = self.measured.positions_in(observation.read)
+        return self.put(outgoing.command, measured, observation.stamp_ns)
 
     def repeat(self, observation: Observation) -> None:
         self.put(
@@ -214,9 +225,6 @@ class Robot:
 
     def resumes(self) -> bool:
         return self.guard.resumes(self.now_s)
-
-    def withhold(self, observation: Observation) -> None:
-        self.put(self.guard.withhold(self.now_s))
 
     def commanded(self) -> np.ndarray | None:
         return self.judge.position
@@ -244,7 +252,7 @@ class Robot:
                 observation = self.assembler.add(topic, message, self.now_ns)
                 if observation is not None:
                     assert np.isfinite(observation.values).all()
-                    self.loop.observe(observation)
+                    self.loop.step(observation)
             except (InputError, DraftError) as error:
                 names_the_field(error, ("joint_states", "task_state", "observation", "action"))
 

@@ -72,7 +72,7 @@ class Driven:
             self.publisher.observed()
             measured = self.controller.sample(self.now_s).positions
             seen: Any = SimpleNamespace(read=measured, stamp_ns=1, episode=0)
-            self.publisher.send(plan[step], seen)
+            self.publisher.command(self.publisher.limit(plan[step], seen), seen)
 
 
 @pytest.fixture

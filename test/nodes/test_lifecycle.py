@@ -14,8 +14,8 @@ from rclpy.parameter import Parameter
 
 from adahi_ros.nodes.robot import draft_policy_parts
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
+from adahi_ros.robot.loop import Totals
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.steps import Totals
 from test.nodes.conftest import Make
 
 

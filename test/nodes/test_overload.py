@@ -49,14 +49,14 @@ def takes_s(nodes: NodesInProcess, client: Any, request: Any) -> float:
 def test_a_robot_whose_steps_take_too_long_is_stopped_soon(
     nodes: NodesInProcess, exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    observe, steps = ControlLoop.observe, []
+    step, steps = ControlLoop.step, []
 
     def slow(loop: ControlLoop, observation: Any) -> None:
         steps.append(observation)
         time.sleep(WORK_S)
-        observe(loop, observation)
+        step(loop, observation)
 
-    monkeypatch.setattr(ControlLoop, "observe", slow)
+    monkeypatch.setattr(ControlLoop, "step", slow)
     values = {"gate.name": "never", "verifier_wait_s": 0.0, "max_age_s": 5.0, "safety.require_enable": False}
     nodes.spin(nodes.start(DraftPolicyNode, {"checkpoint": str(exported / "draft"), **values}))
     node = nodes.observer.node

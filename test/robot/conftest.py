@@ -28,6 +28,7 @@ from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.steps import Fallback, Outcome, PendingRequest
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Transport
+from adahi_ros.safety.commands import Outgoing
 from test.robot.simulated import SimulatedLink, SimulatedVerifier
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
@@ -55,19 +56,21 @@ class Commands:
     def observed(self) -> None:
         pass
 
-    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
-        if not self.enabled:
-            return None
-        self._commanded = commanded = action if self.share == 1.0 else self.share * action
-        self.sent.append((observation.stamp_ns, tuple(map(float, commanded))))
-        return commanded
+    def limit(self, action: np.ndarray | None, observation: Observation) -> Outgoing:
+        self.withheld += action is None
+        if action is None or not self.enabled:
+            return Outgoing()
+        return Outgoing(action=action if self.share == 1.0 else self.share * action)
+
+    def command(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
+        if outgoing.action is not None:
+            self._commanded = outgoing.action
+            self.sent.append((observation.stamp_ns, tuple(map(float, outgoing.action))))
+        return outgoing.action
 
     def commanded(self) -> np.ndarray | None:
         commanded, self._commanded = self._commanded, None
         return commanded
-
-    def withhold(self, observation: Observation) -> None:
-        self.withheld += 1
 
     def resumes(self) -> bool:
         return False
@@ -226,7 +229,7 @@ class Robot:
 
     def show(self, observation: Observation) -> None:
         self.session.stamp_ns = observation.stamp_ns
-        self.loop.observe(observation)
+        self.loop.step(observation)
 
     def see(self, episode: int, step: int) -> Observation:
         """Show a new observation."""

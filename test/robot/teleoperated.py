@@ -91,14 +91,14 @@ class Arm:
     def observed(self) -> None:
         self.guard.observed(self._now_s())
 
-    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
-        return self.publish(self.commands.send(action, self.read, self._now_s()))
+    def limit(self, action: np.ndarray | None, observation: Observation) -> Outgoing:
+        return self.commands.limit(action, self.read, self._now_s())
+
+    def command(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
+        return self.publish(outgoing)
 
     def repeat(self, observation: Observation) -> None:
         self.publish(self.commands.repeat(self._now_s()))
-
-    def withhold(self, observation: Observation) -> None:
-        self.publish(self.commands.withhold(self.read, self._now_s()))
 
     def resumes(self) -> bool:
         return self.guard.resumes(self._now_s())
@@ -132,8 +132,8 @@ class Person:
     def held(self) -> str:
         return self._arm.takeover.held(self._arm._now_s())
 
-    def send(self, observation: Observation) -> np.ndarray | None:
-        return self._arm.publish(self._arm._person.send(self._arm.read, self._arm._now_s()))
+    def limit(self, observation: Observation) -> Outgoing:
+        return self._arm._person.limit(self._arm.read, self._arm._now_s())
 
 
 class Teleoperated(Robot):

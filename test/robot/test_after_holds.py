@@ -10,6 +10,7 @@ import pytest
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.protocol.records import Reason, StepRecord
+from adahi_ros.safety.commands import Outgoing
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.limits import Limits
@@ -34,14 +35,17 @@ class Guarded:
     def observed(self) -> None:
         self.guard.observed(self._link.now_s)
 
-    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
-        return self.guard.act(action.astype(float), None, self._link.now_s)
+    def limit(self, action: np.ndarray | None, observation: Observation) -> Outgoing:
+        if action is None:
+            self.guard.withhold(self._link.now_s)
+            return Outgoing()
+        return Outgoing(action=self.guard.act(action.astype(float), None, self._link.now_s))
+
+    def command(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
+        return outgoing.action
 
     def repeat(self, observation: Observation) -> None:
         self.guard.repeat(self._link.now_s)
-
-    def withhold(self, observation: Observation) -> None:
-        self.guard.withhold(self._link.now_s)
 
     def resumes(self) -> bool:
         return self.guard.resumes(self._link.now_s)

@@ -19,8 +19,8 @@ from adahi_ros.robot.diagnosis import (
     calibration_warning,
     deadline_warnings,
 )
+from adahi_ros.robot.loop import Totals
 from adahi_ros.robot.session import VerifierState
-from adahi_ros.robot.steps import Totals
 
 Make = Callable[..., StepRecord]
 

@@ -41,7 +41,7 @@ class Robot(Guarded):
     def act(self, degrees: float, measured: float = 0.0) -> Outgoing:
         """Command an action of a new observation, in which the joint is the second number."""
         self.guard.observed(self.now_s)
-        return self.sent(self.commands.send(np.array([degrees]), np.array([np.nan, measured]), self.now_s))
+        return self.sent(self.commands.limit(np.array([degrees]), np.array([np.nan, measured]), self.now_s))
 
     def press(self, value: bool) -> Outgoing:
         """Receive a message on `enable`."""

@@ -46,7 +46,7 @@ class Driven(Arm):
         self.takeover.signal(True, 0.0, self.now_s)
         self.takeover.command(np.array([self.teleoperator]), 0.0, self.now_s)
         self.guard.observed(self.now_s)
-        self.receive(self.person.send(self.at.positions.copy(), self.now_s).command)
+        self.receive(self.person.limit(self.at.positions.copy(), self.now_s).command)
 
 
 @settings(max_examples=100, deadline=None)
@@ -103,6 +103,6 @@ def test_a_person_moves_no_joint_from_a_place_that_is_unknown() -> None:
         publishers.note_publishers(frozenset((b"person",)), None, 99.0)
     permission.takeover.signal(True, 0.0, now_s)
     permission.takeover.command(np.array([0.4, 0.7]), 0.0, now_s)
-    outgoing = person.send(np.array([0.1]), now_s)
+    outgoing = person.limit(np.array([0.1]), now_s)
     assert outgoing.command is None
     assert outgoing.brakes

@@ -37,12 +37,12 @@ from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.safety.guard import Guard
 
-observe, close, rests = ControlLoop.observe, CommandPublisher.close, Guard._rests
+step, close, rests = ControlLoop.step, CommandPublisher.close, Guard._rests
 
 def broken(loop, observation):
     if os.path.exists("{flag}"):
         raise RuntimeError("broken")
-    observe(loop, observation)
+    step(loop, observation)
 
 def lingers(publisher):
     close(publisher)
@@ -54,7 +54,7 @@ def noted(guard, now_s):
         open("{rested}", "w").close()
     return rested
 
-ControlLoop.observe = broken
+ControlLoop.step = broken
 Guard._rests = noted
 CommandPublisher.close = lingers
 draft_policy_node.main()

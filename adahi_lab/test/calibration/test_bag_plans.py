@@ -123,7 +123,7 @@ def read_live(lines: list[Line], contract: Contract) -> list[Observations]:
             try:
                 observation = assembler.add(line.topic, line.message, line.received_ns)
                 if observation is not None:
-                    loop.observe(observation)
+                    loop.step(observation)
                     session.reply()
             except InputError:
                 pass

@@ -31,7 +31,7 @@ class AheadPublisher(CommandPublisher):
     """
 
     guard_kind = AheadGuard
-    _next: tuple[np.ndarray, np.ndarray | None] | None = None  # planned and measured, while an action is sent
+    _next: tuple[np.ndarray, np.ndarray | None] | None = None  # planned and measured, until an action is sent
 
     def __init__(
         self,
@@ -54,14 +54,18 @@ class AheadPublisher(CommandPublisher):
         if self._points > most:
             raise ValueError(f"{where} at most {most}, so that they end within safety.hold_after_s")
 
-    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
+    def limit(self, action: np.ndarray | None, observation: Observation) -> Outgoing:
         """See `CommandPublisher`."""
-        plan = self.coming(self._points)[0]
-        if np.array_equal(plan[0], action):
+        self._next, plan = None, self.coming(self._points)[0]
+        if action is not None and np.array_equal(plan[0], action):
             wire = [np.asarray(self._action.to_wire(each), dtype=np.float64) for each in plan[1:]]
             self._next = np.array(wire), self.measured.positions_in(observation.read)
+        return super().limit(action, observation)
+
+    def command(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
+        """See `CommandPublisher`."""
         try:
-            return super().send(action, observation)
+            return super().command(outgoing, observation)
         finally:
             self._next = None
 

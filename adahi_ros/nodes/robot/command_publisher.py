@@ -149,16 +149,10 @@ class CommandPublisher:
         """There is a new observation that the policy can act on."""
         self.guard.observed(time.monotonic())
 
-    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
-        """Command an action (A,) that belongs to an observation.
-
-        Returns:
-            The commanded action; None if there is none.
-        """
+    def limit(self, action: np.ndarray | None, observation: Observation) -> Outgoing:
+        """Return what may be commanded of an action (A,); without an action, what holds the robot."""
         stamp_s = self.measured_at(observation)
-        return self.pass_on(
-            self.commands.send(action, observation.read, time.monotonic(), stamp_s), observation
-        )
+        return self.commands.limit(action, observation.read, time.monotonic(), stamp_s)
 
     def measured_at(self, observation: Observation) -> float:
         """Return the stamp of an observation, s; in a world's new episode, the arm may be anywhere."""
@@ -167,7 +161,7 @@ class CommandPublisher:
             self.guard.new_episode()
         return observation.stamp_ns / NANOSECONDS
 
-    def pass_on(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
+    def command(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
         """Publish what was made of an observation; return the commanded action (A,), or None."""
         self._publish(outgoing, AT_ONCE if outgoing.brakes else observation.stamp_ns)
         if outgoing.action is not None:  # a hold is due one period later at the earliest
@@ -182,11 +176,6 @@ class CommandPublisher:
     def resumes(self) -> bool:
         """Whether a hold ends, so that older plans are outdated; called once for each."""
         return self.guard.resumes(time.monotonic())
-
-    def withhold(self, observation: Observation) -> None:
-        """Hold the robot: there is an observation, and no action that may be commanded."""
-        stamp_s = self.measured_at(observation)
-        self._publish(self.commands.withhold(observation.read, time.monotonic(), stamp_s))
 
     def repeat(self, observation: Observation) -> None:
         """Send the last command again for a repeated observation, unless the robot was held."""

@@ -359,7 +359,7 @@ class DraftPolicyNode(ManagedNode):
             self._loop.change(config, values.deadline_s)
             self._check_deadline(values)
         try:
-            self._loop.observe(observation)
+            self._loop.step(observation)
         finally:
             self._poll(WATCH_SLACK_S)
 

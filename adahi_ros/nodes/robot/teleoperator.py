@@ -25,6 +25,7 @@ from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.operator import LOOK_PERIOD_S, OperatorInputs, PublisherWatch, age_of, message_age
 from adahi_ros.robot.takeover_loop import TakeoverLoop
+from adahi_ros.safety.commands import Outgoing
 from adahi_ros.safety.person_commands import POSITIONS, PersonCommands
 from adahi_ros.safety.takeover import COMMAND
 
@@ -134,11 +135,10 @@ class Teleoperator:
         """See `Person`."""
         return self._takeover.held(time.monotonic())
 
-    def send(self, observation: Observation) -> np.ndarray | None:
+    def limit(self, observation: Observation) -> Outgoing:
         """See `Person`."""
         stamp_s = self._publisher.measured_at(observation)
-        outgoing = self._person.send(observation.read, time.monotonic(), stamp_s)
-        return self._publisher.pass_on(outgoing, observation)
+        return self._person.limit(observation.read, time.monotonic(), stamp_s)
 
     def _close(self) -> None:
         self._closed = True

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from adahi_ros.contract.assembler import Observation
+
+if TYPE_CHECKING:
+    from adahi_ros.safety.commands import Outgoing
 
 
 class Commander(Protocol):
@@ -16,14 +19,14 @@ class Commander(Protocol):
     def observed(self) -> None:
         """There is a new observation that the policy can act on."""
 
-    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
-        """Command an action (A,); return the commanded action, or None where there is none."""
+    def limit(self, action: np.ndarray | None, observation: Observation) -> Outgoing:
+        """Return what may be commanded of an action (A,); without an action, what holds the robot."""
+
+    def command(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
+        """Send what was made of an observation; return the commanded action (A,), or None."""
 
     def repeat(self, observation: Observation) -> None:
         """Command the same again, for an observation that was repeated."""
-
-    def withhold(self, observation: Observation) -> None:
-        """Hold the robot: there is an observation, and no action that may be commanded."""
 
     def resumes(self) -> bool:
         """Whether a hold ends, so that older plans are outdated; called once for each."""
