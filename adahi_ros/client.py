@@ -35,7 +35,7 @@ from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, Sender
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.steps import judged
+from adahi_ros.robot.outcomes import judged
 from adahi_ros.vision.images import resized, to_jpeg, within
 from adahi_ros.vision.interface import QUALITY
 

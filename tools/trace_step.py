@@ -38,8 +38,8 @@ from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.records import StepRecord
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import ControlLoop
+from adahi_ros.robot.outcomes import Fallback
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.steps import Fallback
 from adahi_ros.robot.target_view import Features
 from adahi_ros.safety.commands import Commands, Outgoing
 from adahi_ros.safety.envelope import Envelope

@@ -13,8 +13,8 @@ from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.loop import ControlLoop
+from adahi_ros.robot.outcomes import Fallback
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.steps import Fallback
 
 NO_OBSERVATION_S = 1.0  # without an observation, an active robot is in error
 QUIET_S = {  # least time between two log lines on this state

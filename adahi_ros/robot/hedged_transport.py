@@ -23,8 +23,8 @@ from adahi_ros.protocol.request import Reply, Request, RequestFault
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.diagnosis import News
 from adahi_ros.robot.link_estimate import FIRST_S
+from adahi_ros.robot.outcomes import Check, Outcome, judged
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, WATCH_PERIOD_S
-from adahi_ros.robot.steps import Check, Outcome, judged
 from adahi_ros.robot.transport import Sent, Transport
 from adahi_ros.robot.verifier_endpoint import SOONEST_S, Message, Pending, VerifierEndpoint
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from adahi_ros.robot.loop import ControlLoop
-from adahi_ros.robot.steps import ActiveStep, Outcome, PendingRequest
+from adahi_ros.robot.outcomes import ActiveStep, Outcome, PendingRequest
 
 if TYPE_CHECKING:
     from adahi_ros.contract.assembler import Observation

@@ -20,10 +20,10 @@ from adahi_ros.protocol.records import NO_PLAN, ON_COURSE, UNSAID, Reason, StepR
 from adahi_ros.protocol.request import Request
 from adahi_ros.robot.assignments import AssignmentWatch
 from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.outcomes import ActiveStep, DraftError, Fallback, Outcome
 from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.session import WITHOUT_REQUEST, VerifierSession, VerifierState
 from adahi_ros.robot.step import ControlStep
-from adahi_ros.robot.steps import ActiveStep, DraftError, Fallback, Outcome
 from adahi_ros.robot.target_view import TargetView
 
 if TYPE_CHECKING:

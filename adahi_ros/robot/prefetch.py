@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.protocol.request import Request
+from adahi_ros.robot.outcomes import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.steps import Outcome, PendingRequest
 
 AT_ONCE_S = 1e-3
 MOST_IN_FLIGHT = 4  # pending requests; with more, none would be in time

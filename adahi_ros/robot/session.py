@@ -15,7 +15,7 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestFault, SentParts
 from adahi_ros.protocol.window import WHOLE, SentWindows
 from adahi_ros.robot.link_estimate import Breaker, LinkEstimator, RetransmissionTimeout
-from adahi_ros.robot.steps import Check, Outcome, PendingRequest, contradiction, judged
+from adahi_ros.robot.outcomes import Check, Outcome, PendingRequest, contradiction, judged
 from adahi_ros.robot.transport import Sent, Transport
 
 WATCH_PERIOD_S = 0.05

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from adahi_ros.contract.assembler import Observation
-    from adahi_ros.robot.steps import ActiveStep, Outcome
+    from adahi_ros.robot.outcomes import ActiveStep, Outcome
     from adahi_ros.safety.commands import Outgoing
 
 

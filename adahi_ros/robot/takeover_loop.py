@@ -11,7 +11,7 @@ import numpy as np
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.loop import ControlLoop
-from adahi_ros.robot.steps import ActiveStep, Outcome
+from adahi_ros.robot.outcomes import ActiveStep, Outcome
 
 if TYPE_CHECKING:
     from adahi_ros.safety.commands import Outgoing

@@ -10,7 +10,7 @@ from typing import Protocol
 from adahi_ros.protocol.description import Described
 from adahi_ros.protocol.request import Reply, Request
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.steps import Check
+from adahi_ros.robot.outcomes import Check
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import Reply, Request
 from adahi_ros.protocol.window import WHOLE, SentWindows
 from adahi_ros.robot.link_estimate import FIRST_S, Breaker, moved
-from adahi_ros.robot.steps import Outcome
+from adahi_ros.robot.outcomes import Outcome
 from adahi_ros.robot.transport import Transport
 
 LATE = 0.95  # share of replies that are not late: Dean and Barroso's percentile

@@ -41,8 +41,8 @@ from adahi_ros.protocol.request import (
 from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import ControlLoop
+from adahi_ros.robot.outcomes import Check, DraftError, Fallback, judged
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.steps import Check, DraftError, Fallback, judged
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Sent
 from adahi_ros.safety.commands import Outgoing

@@ -37,7 +37,7 @@ from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import PARTS_MOST, PROTOCOL_VERSION, Request, RequestError, RequestFault
 from adahi_ros.robot.compatibility import FitError
-from adahi_ros.robot.steps import judged
+from adahi_ros.robot.outcomes import judged
 
 SIGNATURE = Signature(
     history=10,

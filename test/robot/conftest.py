@@ -24,8 +24,8 @@ from adahi_ros.protocol.request import Request
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.lockstep_loop import LockstepLoop
 from adahi_ros.robot.loop import ControlLoop
+from adahi_ros.robot.outcomes import Fallback, Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.steps import Fallback, Outcome, PendingRequest
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Transport
 from adahi_ros.safety.commands import Outgoing

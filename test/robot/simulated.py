@@ -15,7 +15,7 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Described, Description
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import WHOLE, WireWindow, window_digest
-from adahi_ros.robot.steps import Check
+from adahi_ros.robot.outcomes import Check
 from adahi_ros.robot.transport import Sent
 
 WEIGHTS = "0123456789abcdef"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault
-from adahi_ros.robot.steps import PendingRequest
+from adahi_ros.robot.outcomes import PendingRequest
 
 N = 4
 REQUEST = Request(2, 7, 8, codes=np.arange(N), data={"sent": np.zeros((1, N), bool)})

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.robot.steps import Fallback
+from adahi_ros.robot.outcomes import Fallback
 
 
 @given(st.integers(0, 6), st.lists(st.booleans(), max_size=60))

@@ -23,8 +23,8 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.link_estimate import RETRANSMISSIONS
+from adahi_ros.robot.outcomes import DraftError
 from adahi_ros.robot.session import PROBES_OUT, VerifierState
-from adahi_ros.robot.steps import DraftError
 from test.robot.conftest import Fate, MakeRobot
 
 FATE_OF = {

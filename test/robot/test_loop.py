@@ -13,8 +13,8 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
+from adahi_ros.robot.outcomes import RETRY_MOST_S, DraftError
 from adahi_ros.robot.session import VerifierState
-from adahi_ros.robot.steps import RETRY_MOST_S, DraftError
 from test.robot.conftest import Fate, MakeRobot, Robot
 
 PERIOD_S = 0.05

@@ -13,7 +13,7 @@ from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault, sent_codes
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.steps import Outcome, judged
+from adahi_ros.robot.outcomes import Outcome, judged
 
 TARGET = Signature(1, 1, 2, (Feature("observation", 1),), codes=CodeSpace("f123456789abcdef", 2, 8))
 WINDOW = np.zeros((1, 1), np.float32)

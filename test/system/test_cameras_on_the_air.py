@@ -33,8 +33,8 @@ from adahi_ros.protocol.request import (
     sent_codes,
 )
 from adahi_ros.protocol.window import WireWindow
+from adahi_ros.robot.outcomes import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.steps import Outcome, PendingRequest
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_uniforms
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, to_jpeg

@@ -10,8 +10,8 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.request import Request
 from adahi_ros.protocol.window import WireWindow
+from adahi_ros.robot.outcomes import Outcome
 from adahi_ros.robot.session import WATCH_PERIOD_S, VerifierSession, VerifierState
-from adahi_ros.robot.steps import Outcome
 from adahi_ros.robot.transport import Transport
 
 NOW_S = WATCH_PERIOD_S  # when a session started at 0 looks for its verifier; no time passes

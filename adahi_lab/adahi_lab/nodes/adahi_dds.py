@@ -23,8 +23,8 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.request import Request, Sender, sent_codes
 from adahi_ros.protocol.window import WireWindow
+from adahi_ros.robot.outcomes import Outcome
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.steps import Outcome
 
 LOOK_S = 0.1  # longest interval between two checks of the deadline
 

@@ -19,9 +19,9 @@ from adahi_ros.core.signature import Offer, Signature
 from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.request import Request
 from adahi_ros.protocol.window import WireWindow
+from adahi_ros.robot.outcomes import Outcome, PendingRequest
 from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.steps import Outcome, PendingRequest
 
 STRIDE = 0.02  # of the walk, per step and number
 

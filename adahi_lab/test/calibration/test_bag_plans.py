@@ -31,8 +31,8 @@ from adahi_ros.protocol.request import Request, SentParts
 from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import ControlLoop
+from adahi_ros.robot.outcomes import Check, Fallback, Outcome
 from adahi_ros.robot.session import VerifierState
-from adahi_ros.robot.steps import Check, Fallback, Outcome
 from adahi_ros.robot.target_view import target_view, view_of_contract
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier

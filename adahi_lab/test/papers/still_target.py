@@ -10,7 +10,7 @@ from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import Reply, Request
-from adahi_ros.robot.steps import Outcome, judged
+from adahi_ros.robot.outcomes import Outcome, judged
 from adahi_ros.robot.target_view import Features
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier

@@ -64,8 +64,8 @@ from adahi_ros.protocol.request import Sender
 from adahi_ros.robot.compatibility import offer_of, wants_of
 from adahi_ros.robot.diagnosis import Diagnosis, News, calibration_warning, deadline_warnings
 from adahi_ros.robot.loop import ControlLoop
+from adahi_ros.robot.outcomes import DraftError, Fallback
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.steps import DraftError, Fallback
 from adahi_ros.robot.transports import TRANSPORTS
 
 if TYPE_CHECKING:

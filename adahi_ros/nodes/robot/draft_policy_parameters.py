@@ -23,7 +23,7 @@ from adahi_ros.nodes.common.policies import (
 from adahi_ros.nodes.common.verifier_messages import IMAGE_BYTES, REQUEST
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.loop import WAIT_POLICIES
-from adahi_ros.robot.steps import FALLBACKS
+from adahi_ros.robot.outcomes import FALLBACKS
 from adahi_ros.robot.target_view import VIEWS
 from adahi_ros.robot.transport import HEDGES
 from adahi_ros.robot.transports import TRANSPORTS

@@ -27,7 +27,7 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Described
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.steps import Check
+from adahi_ros.robot.outcomes import Check
 from adahi_ros.robot.transport import Sent, Transport
 from adahi_ros.robot.transports import AroundTransport
 

@@ -18,7 +18,7 @@ from adahi_ros.protocol.description import Described, Description
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.hedged_transport import HedgedTransport
-from adahi_ros.robot.steps import Check
+from adahi_ros.robot.outcomes import Check
 from adahi_ros.robot.transport import Sent
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier

@@ -16,7 +16,7 @@ from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import Reply
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.steps import Outcome, judged
+from adahi_ros.robot.outcomes import Outcome, judged
 
 DESCRIPTION = described("distance")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of one robot, their requests, and the outcomes of these."""
+"""The requests of steps, their outcomes, and how long a robot goes on without one."""
 
 from __future__ import annotations
 
