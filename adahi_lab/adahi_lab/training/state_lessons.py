@@ -22,11 +22,11 @@ from adahi_lab.papers.tokens.token_sequence import TokenDistribution
 from adahi_lab.papers.wisv.hidden_states import packed_states
 from adahi_lab.parallel import Job, run_jobs
 from adahi_lab.tasks import make
-from adahi_lab.tasks.episodes import World, for_target
+from adahi_lab.tasks.episodes import World, episodes, seen_by_target
 from adahi_lab.training.reservoir import Rows
 from adahi_ros.core.proposal import sample
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
+from adahi_ros.core.signature import Observations
 
 FIRST_EPISODE = 800_000  # of the lessons; lower numbers are for other parts
 EVERY = 3  # steps from one lesson to the next
@@ -76,10 +76,6 @@ def forked(world: World) -> World:
     return fork
 
 
-def _visible(world: World) -> dict[str, np.ndarray]:
-    return {OBSERVATION: world.observation, GOAL: world.goal, **for_target(world)}
-
-
 def completed(target: TokenPolicy, seen: Observations, codes: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Return chunks (B, N): the first `known` (B,) tokens of codes (B, N), at least one; then the likeliest.
 
@@ -112,7 +108,7 @@ def _chosen(mismatch: np.ndarray, draws: np.ndarray) -> np.ndarray:
 
 
 def mismatches_of(
-    task: str, files: PolicyFiles, seed: int, episodes: Sequence[int]
+    task: str, files: PolicyFiles, seed: int, numbers: Sequence[int]
 ) -> tuple[StateLessons, np.ndarray]:
     """Return lessons with unscaled differences of observations, and all observations (S, O).
 
@@ -122,17 +118,16 @@ def mismatches_of(
     draft, target = policies.draft, policies.target
     assert isinstance(draft, TokenPolicy)
     assert isinstance(target, TokenPolicy)
-    world, count, tokens = make(task), len(episodes), target.codec.codebooks
-    world.reset(seed, list(episodes))
+    world, count, tokens = make(task), len(numbers), target.codec.codebooks
     draft_seen, seen = History(draft.signature, count), History(target.signature, count)
-    draws = EpisodeStreams(seed, "hidden states", list(episodes), DRAWS)
+    draws = EpisodeStreams(seed, "hidden states", list(numbers), DRAWS)
     found: list[tuple[np.ndarray, ...]] = []
     observed, everyone = [], np.arange(count)
-    step, actions = 0, np.zeros((count, 0, target.codec.action_dim), dtype=np.float32)
-    while not world.done.all():
-        active, uniforms = ~world.done, draws.next()
+    actions = np.zeros((count, 0, target.codec.action_dim), dtype=np.float32)
+    for step, active in enumerate(episodes(world, seed, numbers)):
+        uniforms, visible = draws.next(), seen_by_target(world)
         observed.append(np.asarray(world.observation, np.float64)[active])
-        drafting, observations = draft_seen.push(_visible(world)), seen.push(_visible(world))
+        drafting, observations = draft_seen.push(visible), seen.push(visible)
         if step % EVERY == 0:
             ours = draft.likeliest(drafting, tokens)
             theirs = target.judge(observations, ours.codes).distribution
@@ -157,13 +152,12 @@ def mismatches_of(
             apart, given = np.abs(ours.codes[here] - best[here]), theirs.probabilities[here]
             nearer = given * (np.abs(np.arange(given.shape[1]) - best[here][:, None]) < apart[:, None])
             of_all = (
-                *(np.asarray(episodes), at, apart, nearer.sum(axis=1), *states),
+                *(np.asarray(numbers), at, apart, nearer.sum(axis=1), *states),
                 ours.logits[here].astype(np.float16),
             )
             found.append((*(each[rows] for each in of_all), ends[1] - ends[0], ends[2] - ends[0]))
             actions = np.where((uniforms[:, 3] < DRAFT_SHARE)[:, None, None], chunks[1], chunks[0])
         world.step(actions[:, step % EVERY])
-        step += 1
     return StateLessons(*(np.concatenate(column) for column in zip(*found, strict=True))), np.concatenate(
         observed
     )

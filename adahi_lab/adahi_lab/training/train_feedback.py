@@ -22,7 +22,7 @@ from adahi_lab.figures import Figures
 from adahi_lab.history import History
 from adahi_lab.papers.e2cl.self_correction import SelfCorrection, inputs_of
 from adahi_lab.tasks import make
-from adahi_lab.tasks.episodes import World, for_target
+from adahi_lab.tasks.episodes import World, episodes, seen_by_target
 from adahi_lab.training.fitting import FitConfig, Run, fit
 from adahi_lab.training.reservoir import Rows
 from adahi_ros.acceptance.speculative import Speculative
@@ -67,7 +67,7 @@ def explored(
     task: str,
     policies: Policies,
     seed: int,
-    episodes: Sequence[int],
+    numbers: Sequence[int],
     guided: bool,
     agent: SelfCorrection | None = None,
 ) -> Feedback:
@@ -77,20 +77,18 @@ def explored(
         task: registry name.
         policies: draft and target, which share codes.
         seed: of all draws.
-        episodes: their numbers.
+        numbers: of the episodes.
         guided: the target acts; else the robot.
         agent: corrects the robot's drafts; None before the first training.
     """
     draft, target, rule = policies.draft, policies.target, Speculative()
     world: World = make(task)
-    world.reset(seed, list(episodes))
-    ours_seen, theirs_seen = (History(each.signature, len(episodes)) for each in (draft, target))
+    ours_seen, theirs_seen = (History(each.signature, len(numbers)) for each in (draft, target))
     books = target.draws
-    draws = EpisodeStreams(seed, f"feedback of {guided}", list(episodes), 3 * books)
+    draws = EpisodeStreams(seed, f"feedback of {guided}", list(numbers), 3 * books)
     found: list[tuple[np.ndarray, ...]] = []
-    while not world.done.all():
-        active, uniforms = ~world.done, draws.next()
-        visible = {OBSERVATION: world.observation, GOAL: world.goal, **for_target(world)}
+    for active in episodes(world, seed, numbers):
+        uniforms, visible = draws.next(), seen_by_target(world)
         seen = ours_seen.push(visible)
         ours = draft.propose(seen, uniforms[:, :books], Sampling(sendable=True))
         theirs = target.propose(theirs_seen.push(visible), uniforms[:, books : 2 * books])
@@ -102,7 +100,7 @@ def explored(
         windows, goals = seen_by_draft(seen, len(active))
         drafted, replied = (actions[:, 0] / draft.action_scale for actions in (ours.actions, verdict.actions))
         rows = inputs_of(windows, goals, drafted), ~verdict.accepted[:, 0], replied - drafted
-        found.append(tuple(each[active] for each in (*rows, np.asarray(episodes))))
+        found.append(tuple(each[active] for each in (*rows, np.asarray(numbers))))
         acted = replied if guided else drafted
         if agent is not None and not guided:
             refused, corrected = agent.judge(windows, goals, drafted)
