@@ -177,7 +177,7 @@ def test_of_plans_that_are_drawn_the_nearest_to_what_is_committed_is_sent(
 
 def test_wrong_settings_are_refused(fixed_policy: Callable[..., Policy]) -> None:
     policy = fixed_policy(TARGET)
-    with pytest.raises(ValueError, match="rule: 'greedy', must be one of .*replace, .*speculative"):
+    with pytest.raises(ValueError, match=r"rule: 'greedy', must be one of .*replace, .*speculative"):
         TargetVerifier(policy, rule="greedy")
     for temperature in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match=re.escape(f"temperature: {temperature}, must be above 0")):
