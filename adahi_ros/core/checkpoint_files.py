@@ -27,7 +27,7 @@ def kind_of(path: Path) -> str | None:
     Raises:
         CheckpointError: it is missing or damaged.
     """
-    kind = read_description(_description_file(path)).get("kind")
+    kind = read_description(description_file(path)).get("kind")
     return kind if isinstance(kind, str) else None
 
 
@@ -37,14 +37,15 @@ def description_of_kind(path: Path, kind: str) -> tuple[Path, dict[str, object]]
     Raises:
         CheckpointError: it is missing, damaged, or of another kind.
     """
-    file = _description_file(path)
+    file = description_file(path)
     meta = read_description(file)
     if meta.get("kind") != kind:
         raise CheckpointError(f"{file}: kind: {meta.get('kind')!r}, must be {kind!r}")
     return file, meta
 
 
-def _description_file(path: Path) -> Path:
+def description_file(path: Path) -> Path:
+    """Return the JSON file of the checkpoint at `DIRECTORY/NAME`, with or without suffix."""
     return path if path.suffix == ".json" else path.with_name(path.name + ".json")
 
 

@@ -12,7 +12,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from adahi_ros.core.checkpoint_files import CheckpointError, kind_of
+from adahi_ros.core.checkpoint_files import CheckpointError, description_file, kind_of
 from adahi_ros.core.gone_names import gone
 from adahi_ros.core.registry import at_place
 from adahi_ros.core.yaml_files import read_yaml
@@ -33,7 +33,7 @@ def _on_backend(path: Path, backend: str, compute: Mapping[str, Any]) -> Policy:
         return cast(Policy, at_place(LEROBOT)(path, **compute))
     kind = kind_of(path) or UNNAMED
     if kind not in CHECKPOINTS:
-        raise CheckpointError(f"{path}: {CHECKPOINTS.refusal('kind', kind)}")
+        raise CheckpointError(f"{description_file(path)}: {CHECKPOINTS.refusal('kind', kind)}")
     load, make = CHECKPOINTS[kind]
     if make is None:
         _refuse_given(compute, f"{path}, which runs the same on every backend")

@@ -80,7 +80,7 @@ NOT_WHOLE = "not a whole description of a "
         ("draft.json", lambda path: path.write_text("[]"), "must be a mapping"),
         ("draft.json", lambda path: path.write_bytes(b"\xff\xfe\xfa"), "not JSON"),
         ("draft.json", edited(format=2), "format: must be 1"),
-        ("draft.json", edited(kind="diffusion"), "kind: 'diffusion', must be 'vqbet'"),
+        ("draft.json", edited(kind="diffusion"), "kind: 'diffusion', must be one of "),
         ("draft.json", edited(fingerprint="0" * 16), "tokenizer fingerprint 0000000000000000"),
         ("draft.json", edited(config={"width": 8}), NOT_WHOLE + "vqbet .*missing"),
         ("draft.json", edited(config=None), NOT_WHOLE + "vqbet"),
