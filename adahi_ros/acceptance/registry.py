@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from inspect import signature
-from typing import Any
-
 from adahi_ros.acceptance.interface import Acceptance
 from adahi_ros.core.registry import Registry
 from adahi_ros.core.signature import Signature
@@ -45,18 +41,3 @@ def rule_for(name: str, target: Signature) -> str:
             "without a tokenizer"
         )
     return name
-
-
-def made(rule: str, arguments: Mapping[str, Any]) -> Acceptance:
-    """Make a rule, a key of `ACCEPTANCES`.
-
-    Raises:
-        ValueError: an argument is unknown or invalid; names it.
-    """
-    make = ACCEPTANCES[rule]
-    try:
-        signature(make).bind(**arguments)
-        return make(**arguments)
-    except TypeError as error:  # also for a text instead of a number
-        allowed = ", ".join(signature(make).parameters) or "none"
-        raise ValueError(f"rule {rule}: {error}; its arguments are: {allowed}") from error

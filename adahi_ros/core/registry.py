@@ -16,6 +16,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from inspect import signature
 from typing import Any, TypeVar
 
 from adahi_ros.core.gone_names import gone
@@ -91,6 +92,28 @@ class Registry(Mapping[str, T]):
         if name not in self._loaded:
             self._loaded[name] = self._load(entries[0])
         return self._loaded[name]
+
+    def made(self, field: str, name: str, arguments: Mapping[str, Any], *given: object) -> Any:
+        """Make the component of this name.
+
+        Args:
+            field: by which it is named, for errors.
+            name: of the component.
+            arguments: by name.
+            given: what its role gives to each component, before the arguments.
+
+        Raises:
+            ValueError: there is none, or an argument is unknown or invalid; names it.
+        """
+        if name not in self:
+            raise ValueError(self.refusal(field, name))
+        make: Any = getattr(self[name], "made", self[name])  # for one that takes arguments of another
+        try:
+            signature(make).bind(*given, **arguments)
+            return make(*given, **arguments)
+        except TypeError as error:  # also for a text instead of a number
+            allowed = ", ".join([*signature(make).parameters][len(given) :]) or "none"
+            raise ValueError(f"{field} {name}: {error}; its arguments are: {allowed}") from error
 
     def _load(self, entry: EntryPoint) -> T:
         try:

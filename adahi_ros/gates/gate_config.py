@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -112,20 +111,10 @@ class ThresholdedGate:
     learns: bool = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gate", self.gate or self._made())
+        object.__setattr__(self, "gate", self.gate or GATES.made("gate", self.name, self.arguments))
         object.__setattr__(self, "learns", self.gate.learns)
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold: {self.threshold}, must be finite")
-
-    def _made(self) -> Gate:
-        if self.name not in GATES:
-            raise ValueError(GATES.refusal("gate", self.name))
-        make = GATES[self.name]
-        try:
-            return make.made(self.arguments)
-        except TypeError as error:  # also for a text instead of a number
-            allowed = ", ".join(map(str, signature(make).parameters.values())) or "none"
-            raise ValueError(f"gate {self.name}: {error}; its arguments are: {allowed}") from error
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import Field, dataclass
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -107,16 +106,6 @@ class Gate(ABC):
         fault = misspelt(own, [name for name in vars(Gate) if not name.startswith("_")])
         if fault:
             raise TypeError(f"{cls.__name__}: {fault}")
-
-    @classmethod
-    def made(cls, arguments: Mapping[str, Any]) -> Gate:
-        """Return a gate with these arguments.
-
-        Raises:
-            TypeError, ValueError: an argument does not exist, or its value is not allowed.
-        """
-        signature(cls).bind(**arguments)
-        return cls(**arguments)
 
     @abstractmethod
     def score(self, context: GateContext) -> np.ndarray:

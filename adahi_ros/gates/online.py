@@ -138,8 +138,8 @@ class OnlineGate(Gate):
     """By step: intended (B, A), and the exploring robots."""
 
     @classmethod
-    def made(cls, arguments: Mapping[str, Any]) -> OnlineGate:
-        """See `Gate`; other arguments are those of the other gate."""
+    def made(cls, **arguments: Any) -> OnlineGate:
+        """Return a gate with these arguments; those that it does not know are the other gate's."""
         given = {RENAMED.get(name, name): value for name, value in arguments.items()}
         if len(given) < len(arguments):
             raise ValueError(f"gate online: {', '.join(arguments)}, must not name an argument twice")

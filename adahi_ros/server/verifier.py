@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from adahi_ros.acceptance.interface import WITHIN, Acceptance, Verdict
-from adahi_ros.acceptance.registry import ACCEPTANCES, made, rule_for
+from adahi_ros.acceptance.registry import ACCEPTANCES, rule_for
 from adahi_ros.core.proposal import Proposal, rows_of
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.signature import Observations, Ranges, Signature
@@ -259,7 +259,7 @@ class TargetVerifier:
         given: dict[str, Any] = dict(arguments)
         if ACCEPTANCES[rule].takes_distance:
             given["within"] = distance * policy.action_scale
-        self.acceptance, fingerprint = made(rule, given), fingerprint_of(policy)
+        self.acceptance, fingerprint = ACCEPTANCES.made("rule", rule, given), fingerprint_of(policy)
         self.acceptance.check_target(policy.signature, fingerprint)
         kind = "", 0
         if intents is not None:

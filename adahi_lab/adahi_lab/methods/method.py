@@ -22,7 +22,7 @@ from adahi_lab.methods.actors import (
 )
 from adahi_lab.methods.oracles import ORACLES
 from adahi_lab.tasks.episodes import World
-from adahi_ros.acceptance.registry import BY_TARGET, made, rule_for
+from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, rule_for
 from adahi_ros.core.plan import LATEST
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate
@@ -272,7 +272,9 @@ class Method:
         if rule == BY_TARGET:
             rule = rule_for(rule, target.signature) if policies.share_codes else "replace"
         if not self.by_plans:
-            fault = made(rule, self.acceptance_arguments).compatible(actor.signature, target.signature)
+            fault = ACCEPTANCES.made("rule", rule, self.acceptance_arguments).compatible(
+                actor.signature, target.signature
+            )
             if fault is not None:
                 raise ValueError(f"{self.name}: {rule}: {fault}")
         horizon = target.signature.horizon
