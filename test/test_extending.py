@@ -72,13 +72,28 @@ with exclusive_domain() as domain:
     weighted = DraftPolicyNode(
         parameter_overrides=with_(
             checkpoint=f"{folder}/draft",
-            proposer="scaled",
-            scaled__file=os.path.abspath("scaled.safetensors"),
+            proposer__name="scaled",
+            proposer__file=os.path.abspath("scaled.safetensors"),
             joint_names=["rail_joint"],
             command__field="velocities",
         )
     )
     assert weighted.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    alone = DraftPolicyNode(
+        parameter_overrides=with_(
+            contract="so101",
+            safety__limits="so101",
+            proposer__name="shifted",
+            proposer__file=os.path.abspath("shifted.txt"),
+            proposer__scale=2.0,
+            wait_policy="ahead",
+        )
+    )
+    assert alone.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    assert alone._loop.controller.policy.digest == "shifted"
+    assert alone._session._wants.horizon == 8
+    former = DraftPolicyNode(parameter_overrides=with_(proposer="shifted", shifted__file="shifted.txt"))
+    assert former.trigger_configure() == TransitionCallbackReturn.FAILURE
     tolerant = TargetVerifierNode(
         parameter_overrides=with_(
             checkpoint=f"{folder}/target",
@@ -94,6 +109,34 @@ with exclusive_domain() as domain:
     assert robot._loop.controller.config.trigger == trigger
     robot.trigger_cleanup()
     assert robot.trigger_configure() == TransitionCallbackReturn.FAILURE
+"""
+SHIFTED = """
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.registry import argument
+from adahi_ros.policies.interface import Actor
+from adahi_ros.proposers.interface import Proposer
+
+
+@dataclass(eq=False)
+class ShiftedProposer(Proposer):
+    needs_policy = False
+    needs_plan = True
+
+    policy: Actor
+    file: str = argument("", "File with the shift of all plans of 8 actions, in action units")
+    scale: float = argument(1.0, "Factor of the shift", 0.0, 10.0)
+
+    def __post_init__(self):
+        self.shift = self.scale * float(Path(self.file).read_text())
+        self.actor = Actor(self.policy.signature, self.policy, np.ones(6), "shifted")
+        self.wanted_horizon = 8
+
+    def propose(self, context):
+        return Proposal(context.plan.at(context.step)[:, None] + self.shift)
 """
 REMOTE = """
 import json
@@ -132,6 +175,7 @@ try:
 except TargetUnavailableError as error:
     print(error)
 """
+FORMER_NAMES = ("proposer", "name"), ("shifted.file", "file")
 ONE = ("--workers", "1")
 TORN = [
     ("adahi_ros.gates", "torn = no_such_module:Gate"),
@@ -344,13 +388,19 @@ def test_they_work_together_as_three_nodes(outside: Path) -> None:
 
 def test_the_nodes_take_them_and_refuse_what_is_broken(outside: Path) -> None:
     write_package(outside, "torn", TORN)
+    write_package(outside, "shifting", [("adahi_ros.proposers", "shifted = shifting:ShiftedProposer")])
+    (outside / "shifting.py").write_text(SHIFTED)
+    (outside / "shifted.txt").write_text("0.5")
     try:
         output = run(outside, sys.executable, "-c", NODES)
     finally:
-        shutil.rmtree(outside / "torn-1.0.dist-info")  # of the folder that all tests here share
+        for name in ("torn", "shifting"):  # of the folder that all tests here share
+            shutil.rmtree(outside / f"{name}-1.0.dist-info")
     message = "adahi_ros.gates: 'torn' of torn: no_such_module:Gate cannot be imported"
     assert re.search(rf"\[ERROR\].*: {message} .*; keeps the former gate", output)
     assert re.search(rf"\[ERROR\].*: cannot be configured: {message}", output)
+    gone = (f"{was}: gone since 0.4.0, must be proposer.{now}" for was, now in FORMER_NAMES)
+    assert f"cannot be configured: {'; '.join(gone)}" in output
 
 
 def test_a_broken_help_or_folder_of_a_package_leaves_the_other_verbs(outside: Path) -> None:

@@ -57,8 +57,6 @@ NODES_MAY_IMPORT = {
         "contract.sinks",
         "gates",
         "policies",
-        "policies.corrector",
-        "policies.intent",
         "proposers",
         "protocol",
         "robot",

@@ -140,12 +140,15 @@ def _command_limits() -> str:
 
 def _best() -> str:
     """Return what is recommended for each task, from config/best."""
-    rows = ["| task | `proposer` | `wait_policy` | `gate.name` | `gate.threshold` |", "|---|---|---|---|---|"]
+    rows = [
+        "| task | `proposer.name` | `wait_policy` | `gate.name` | `gate.threshold` |",
+        "|---|---|---|---|---|",
+    ]
     for path in sorted(asset("config/best").glob("*.yaml")):
         values = read_yaml(path)["/**/draft_policy"]["ros__parameters"]
-        gate = values["gate"]
+        gate, proposer = values["gate"], values["proposer"]["name"]
         rows.append(
-            f"| `{path.stem}` | `{values['proposer']}` | `{values['wait_policy']}` | `{gate['name']}` "
+            f"| `{path.stem}` | `{proposer}` | `{values['wait_policy']}` | `{gate['name']}` "
             f"| {gate['threshold']:g} |"
         )
     return "\n".join(rows)

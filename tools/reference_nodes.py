@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import io
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -97,7 +97,7 @@ def _node(name: str, settings: Settings) -> str:
         parts.append("\n".join(["| | name | type | QoS | override | |", "|---|---|---|---|---|---|", *lines]))
     head = ["| parameter | type | default | allowed | live | |", "|---|---|---|---|---|---|"]
     declared = getattr(module, f"{kind.__name__.removesuffix('Node')}Parameters")
-    parts.append("\n".join([*head, *(_parameter(*each) for each in listed(declared))]))
+    parts.append("\n".join([*head, *(_parameter(*each) for each in _joined(listed(declared)))]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -106,6 +106,18 @@ def _when(end: End, ends: Mapping[str, set[End]]) -> str:
     by_default = end in ends[""]
     differing = [label for label, found in ends.items() if (end in found) != by_default]
     return f"{'not ' if by_default else ''}with {', '.join(differing)}" if differing else ""
+
+
+def _joined(listed: Iterable[tuple[Argument, str]]) -> list[tuple[Argument, str]]:
+    """Return parameters, each with all components that have the same one."""
+    found: list[tuple[Argument, str]] = []
+    for row, component in listed:
+        at = next((at for at, (other, _) in enumerate(found) if component and other == row), None)
+        if at is None:
+            found.append((row, component))
+        else:
+            found[at] = row, f"{found[at][1]}`, `{component}"
+    return found
 
 
 def _parameter(row: Argument, component: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -17,28 +18,38 @@ from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import argument
 from adahi_ros.core.signature import OBSERVATION
-from adahi_ros.policies.intent.intent import Intent
+from adahi_ros.policies.intent.intent import Intent, load_intent
 from adahi_ros.policies.intent.intent_features import RepliesView
+from adahi_ros.policies.interface import Actor
 from adahi_ros.proposers.interface import Proposer, ProposerContext
+from adahi_ros.proposers.opened_file import FILE, opened
 
 NONE = -1  # the step of a request where there is no reply
 
 
-@dataclass
+@dataclass(eq=False)
 class IntentProposer(Proposer):
     """Acts by the newest intent: the verifier sends one, or the robot's encoder finds it in the plans.
 
     Raises:
-        ValueError: `steps` is out of range.
+        ValueError: there is no network for intents in the file, or it is of another robot.
     """
 
+    needs_policy = False
     needs_plan = True
 
-    intent: Intent
+    policy: Actor  # the robot's or, without a file, what acts by intents
+    file: str = argument("", f"{FILE}. Its NAME_encoder is beside it, or only at the verifier", optional=True)
     steps: int = argument(200, "Largest age of an intent, in steps", 1, 1_000_000)
 
     def __post_init__(self) -> None:
-        self.held, self.alone = self, self.intent.at_target
+        acting = opened(self.policy, self.file, Intent, _loaded, ("observation_dim", "action_dim"))
+        self.actor: Intent = acting
+        self.held, self.alone = self, acting.at_target
+        if self.alone:
+            self.wanted_intent = acting.encoder_fingerprint, acting.size
+        else:
+            self.wanted_horizon = acting.signature.horizon
         self._memory: ObservationBuffer | None = None
         self._intent: np.ndarray | None = None  # before the first step
         self._step = 0
@@ -49,9 +60,9 @@ class IntentProposer(Proposer):
             self._begin(len(self._intent))
 
     def _begin(self, batch: int) -> None:
-        sizes = self.intent.signature
-        replies = 1 if self.intent.encoder is None else self.intent.encoder.sizes.replies
-        self._intent = np.zeros((batch, self.intent.size), dtype=np.int8)
+        sizes = self.actor.signature
+        replies = 1 if self.actor.encoder is None else self.actor.encoder.sizes.replies
+        self._intent = np.zeros((batch, self.actor.size), dtype=np.int8)
         self._requested = np.full((batch, replies), NONE)  # the newest first
         self._observed = np.zeros((batch, replies, sizes.observation_dim), dtype=np.float32)
         self._plans = np.zeros((batch, replies, sizes.horizon, sizes.action_dim), dtype=np.float32)
@@ -93,7 +104,7 @@ class IntentProposer(Proposer):
         assert self._memory is not None
         now = np.full(len(self._intent), step)
         observation, previous = (self._memory.at(OBSERVATION, at) for at in (now, now - 1))
-        actions, expected_error = self.intent.act(observation, previous, self._intent)
+        actions, expected_error = self.actor.act(observation, previous, self._intent)
         without = self.left(step) == 0
         actions[without], expected_error[without] = np.nan, np.inf
         return actions, expected_error
@@ -109,8 +120,8 @@ class IntentProposer(Proposer):
         for kept in (self._requested, self._observed, self._plans):
             kept[rows, 1:] = kept[rows, :-1]
         self._requested[rows, 0] = requested_at
-        encoder = self.intent.encoder
-        if encoder is None or self.intent.at_target:
+        encoder = self.actor.encoder
+        if encoder is None or self.actor.at_target:
             if verdict.intent is None:
                 raise ValueError("intent: empty, the target must have an encoder of intents")
             self._intent[rows] = verdict.intent
@@ -121,3 +132,11 @@ class IntentProposer(Proposer):
         nothing = np.zeros((len(rows), 0), dtype=np.float32)
         view = RepliesView(self._observed[rows], self._plans[rows], self._requested[rows], nothing)
         self._intent[rows] = encoder.encode(view)
+
+
+def _loaded(path: Path) -> Intent:
+    """Load a network for intents, and run it once, because the first run is slow."""
+    acting = load_intent(path)
+    nothing = np.zeros((1, acting.signature.observation_dim), dtype=np.float32)
+    acting.act(nothing, nothing, np.zeros((1, acting.size), dtype=np.int8))
+    return acting

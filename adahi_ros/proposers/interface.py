@@ -14,6 +14,7 @@ from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
+from adahi_ros.policies.interface import Actor
 
 if TYPE_CHECKING:
     from adahi_ros.proposers.held import Held
@@ -48,15 +49,25 @@ class ProposerContext:
 class Proposer(ABC):
     """Proposes actions on the robot. A new proposer derives from this.
 
+    It is made from the robot's policy and its arguments. It opens its own files, which arguments name.
+
     Attributes:
+        needs_policy: it proposes by the robot's policy. Without that, other proposers hold the robot where
+            they have no plan.
         needs_plan: without a plan it has nothing to propose; the robot then sends a request.
         drafts_plans: where it has no plan, it proposes a draft of one, for the target to verify.
+        actor: what it acts by, which checks and scales its actions; None for the robot's policy.
         held: what it acts by instead of the plan; None for the plan.
+        wanted_horizon, wanted_intent: of the target, see `Wants`.
     """
 
+    needs_policy: bool = True
     needs_plan: bool = False
     drafts_plans: bool = False
+    actor: Actor | None = None
     held: Held | None = None
+    wanted_horizon: int | None = None
+    wanted_intent: tuple[str, int] | None = None
 
     @abstractmethod
     def propose(self, context: ProposerContext) -> Proposal | None:

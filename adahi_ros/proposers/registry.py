@@ -13,7 +13,7 @@ PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
     {
         "draft": "adahi_ros.proposers.draft:draft_proposer",
         "plan": "adahi_ros.proposers.plan:PlanProposer",
-        "corrector": "adahi_ros.proposers.plan:CorrectorProposer",
+        "corrector": "adahi_ros.proposers.corrector:CorrectorProposer",
         "intent": "adahi_ros.proposers.intent:IntentProposer",
         "intent_of_plan": "adahi_ros.proposers.intent:IntentProposer",
         "draft_checks_plan": "adahi_ros.proposers.draft:DraftChecksPlanProposer",

@@ -7,29 +7,37 @@ agree, and the rule is `prefix`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.registry import argument
 from adahi_ros.policies.interface import Actor, Policy, Sampling
-from adahi_ros.policies.retrieval import Retrieval
+from adahi_ros.policies.retrieval import Retrieval, load_retrieval
 from adahi_ros.proposers.interface import Proposer, ProposerContext
+from adahi_ros.proposers.opened_file import FILE, opened
 
 
+@dataclass(eq=False)
 class RetrievalProposer(Proposer):
     """Executes the target's plan; without one, the demonstrated action at the nearest observation.
 
-    Args:
-        policy: that retrieves.
+    Raises:
+        ValueError: there is no index in the file, or it is of another robot.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    policy: Policy  # the robot's or, without a file, what retrieves
+    file: str = argument("", FILE, optional=True)
+
+    def __post_init__(self) -> None:
+        self.actor: Retrieval = opened(self.policy, self.file, Retrieval, load_retrieval)
 
     def propose(self, context: ProposerContext) -> Proposal:
         """See `Proposer`; the expected error of the target's plan is 0."""
         sampling = Sampling(context.temperature)
-        proposal = self._policy.propose(context.observations, context.draws, sampling)
+        proposal = self.actor.propose(context.observations, context.draws, sampling)
         expected = proposal.expected_error
         return planned_first(
             context.plan,

@@ -91,10 +91,10 @@ class Controller:
             target's plans.
         sends_drafts: it makes drafts at every step, or where there is no plan.
         held: what the robots act by, such as the plan or an intent.
+        wanted: horizon and intent of a target that the proposer wants, see `Wants`.
 
     Args:
-        policy: what the proposer needs: the draft policy, a corrector, or, for a robot that executes plans,
-            any actor with the robot's signature.
+        policy: the robot's own. A proposer without a file also takes what it acts by, such as a corrector.
         config: how proposals are made and judged.
         proposer: a key of `PROPOSERS`; any name if `made` is given.
         backup: policy that acts where a robot that executes plans has none; None for none.
@@ -116,24 +116,31 @@ class Controller:
         made: Proposer | None = None,
         arguments: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self.policy = policy
         self.config = config
         self._backup = None if backup is None else Backup(backup)
         self._blend = BLENDS[blend]
         self.execution_horizon = execution_horizon
         self.proposer = proposer
-        self._proposer = PROPOSERS[proposer](policy, **arguments) if made is None else made
+        self._proposer: Proposer = (
+            made if made is not None else PROPOSERS.made("proposer", proposer, arguments, policy)
+        )
+        self.policy = policy if self._proposer.actor is None else self._proposer.actor
         self.drafts = not self._proposer.needs_plan
         self.sends_drafts = self.drafts or self._proposer.drafts_plans
         self._observes = self._proposer.observes
         self.seen = ObservationBuffer(LONGEST_MEMORY)
-        self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
+        self._deviation = DeviationTracker(self.policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
 
     @property
     def drops_actions(self) -> bool:
         """Whether the actions of replies have no effect, so that they need not be sent."""
         return self.held.alone and not self.config.trigger.learns
+
+    @property
+    def wanted(self) -> tuple[int | None, tuple[str, int] | None]:
+        """See the class."""
+        return self._proposer.wanted_horizon, self._proposer.wanted_intent
 
     def reset(self, seed: int, episodes: list[int]) -> None:
         """Start the episodes with these numbers; B is how many there are."""

@@ -38,8 +38,11 @@ def configured(make_node: Make, exported: Path, capfd: pytest.CaptureFixture[str
         ({"contract": "ball_camera"}, ["contract: 'ball_camera'", "features"]),
         ({"command_interface": "twist"}, ["command_interface: twist carries velocities"]),
         ({"command_interface": "joint_jog"}, ["command_interface: joint_jog"]),
-        ({"proposer": "tool_path"}, ["index: '', must name a checkpoint"]),
-        ({"proposer": "retrieval", "index": "nowhere"}, ["index: 'nowhere', cannot be loaded"]),
+        ({"proposer.name": "retrieval"}, ["proposer.file: '', must name a checkpoint"]),
+        ({"proposer.name": "retrieval", "proposer.file": "nowhere"}, ["proposer.file: 'nowhere', cannot be"]),
+        ({"proposer": "plan"}, ["proposer: gone since 0.4.0, must be proposer.name"]),
+        ({"corrector": "a/b"}, ["corrector: gone since 0.4.0, must be proposer.file"]),
+        ({"intent.steps": 60}, ["intent.steps: gone since 0.4.0, must be proposer.steps"]),
     ],
 )
 def test_what_does_not_fit_is_named(configured: Any, values: dict[str, Any], words: list[str]) -> None:
@@ -73,7 +76,7 @@ def test_what_is_unwise_is_reported(configured: Any) -> None:
 
 def test_a_robot_without_a_policy_says_so(configured: Any) -> None:
     fits, text = configured(
-        {"checkpoint": "", "contract": "so101", "proposer": "plan", "safety.limits": "so101"}
+        {"checkpoint": "", "contract": "so101", "proposer.name": "plan", "safety.limits": "so101"}
     )
     assert fits, text
     assert "no policy on the robot: it executes the target's plans" in text

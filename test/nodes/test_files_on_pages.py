@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,6 +15,7 @@ pytest.importorskip("torch")
 
 from adahi_lab.link.link_profile import load_profile
 from adahi_ros.core.parameter_sections import parameters_for
+from adahi_ros.core.registry import arguments_beside
 from adahi_ros.core.schema import checked
 from adahi_ros.nodes.common.parameters import filled, rows
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
@@ -31,6 +34,14 @@ BLOCKS = [
 ]
 
 
+def parameters_of(kind: type[Any], given: Mapping[str, Any]) -> set[str]:
+    """Return the names of a node's parameters, with those of the components that are given."""
+    declared = rows(kind)
+    values = {**{row.name: row.default for row in declared}, **given}
+    beside = [each.name for row in declared for each in arguments_beside(row, values.get)]
+    return {row.name for row in declared} | set(beside)
+
+
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_file_on_a_page_is_accepted(block: str, tmp_path: Path) -> None:
     values = yaml.safe_load(block)
@@ -38,7 +49,7 @@ def test_a_file_on_a_page_is_accepted(block: str, tmp_path: Path) -> None:
         for section, content in values.items():
             given = parameters_for({"/**": content}, "/node")
             kinds = [kind for name, kind in NODES.items() if section in (f"/**/{name}", "/**:", "/**")]
-            accepted = [kind for kind in kinds if given.keys() <= {row.name for row in rows(kind)}]
+            accepted = [kind for kind in kinds if given.keys() <= parameters_of(kind, given)]
             assert accepted
             filled(accepted[0], given)
     elif values.get("kind") in KINDS:

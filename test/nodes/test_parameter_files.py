@@ -14,9 +14,11 @@ from rclpy.node import Node
 from adahi_lab.calibration.robot_file import DEFAULTS
 from adahi_lab.nodes.domain import exclusive_domain
 from adahi_ros.core.parameter_sections import is_for, nested, parameters_for, section_names
+from adahi_ros.core.registry import arguments_of
 from adahi_ros.nodes.common.parameter_files import parameter_files, unheeded
 from adahi_ros.nodes.common.parameters import filled
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.proposers.intent import IntentProposer
 
 SECTIONS: tuple[Any, ...] = (
     {"/**": ...},
@@ -85,8 +87,9 @@ def test_what_several_sections_say_is_taken_as_ros_takes_it(tmp_path: Path) -> N
 
 
 def test_what_a_replay_takes_for_the_nodes_defaults_are_these() -> None:
-    node = filled(DraftPolicyParameters, {})
-    assert dict(DEFAULTS) == {name: attrgetter(name)(node) for name in DEFAULTS}
+    node, defaults = filled(DraftPolicyParameters, {}), dict(DEFAULTS)
+    assert defaults.pop("proposer.file") == arguments_of(IntentProposer)["file"].default
+    assert defaults == {name: attrgetter(name)(node) for name in defaults}
 
 
 def test_parameters_by_their_names_are_those_of_the_groups_that_they_make() -> None:

@@ -15,7 +15,7 @@ from adahi_lab.training.corrector_training import save_corrector
 from adahi_ros.contract.plain import plain_values
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters, ProposerParameters
 from adahi_ros.nodes.robot.draft_policy_parts import controller_of, policy_and_contract
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import FeatureScales
@@ -48,8 +48,7 @@ def test_a_corrector_needs_no_draft_beside_it(contract: str, tmp_path: Path) -> 
     values = DraftPolicyParameters(
         checkpoint="",
         contract=contract,
-        proposer="corrector",
-        corrector=corrector(tmp_path, 6),
+        proposer=ProposerParameters("corrector", {"file": corrector(tmp_path, 6)}),
         wait_policy="ahead",
     )
     policy, read = policy_and_contract(values)
@@ -62,16 +61,15 @@ def test_a_corrector_needs_no_draft_beside_it(contract: str, tmp_path: Path) -> 
 
 
 def test_a_corrector_of_another_robot_is_refused(contract: str, tmp_path: Path) -> None:
-    values = DraftPolicyParameters(
-        checkpoint="", contract=contract, proposer="corrector", corrector=corrector(tmp_path, 5)
-    )
+    proposer = ProposerParameters("corrector", {"file": corrector(tmp_path, 5)})
+    values = DraftPolicyParameters(checkpoint="", contract=contract, proposer=proposer)
     policy, _ = policy_and_contract(values)
-    with pytest.raises(ParameterError, match="its observation_dim is 5, must be 6"):
+    with pytest.raises(ValueError, match="its observation_dim is 5, must be 6"):
         controller_of(values, policy)
 
 
 def test_who_drafts_needs_a_draft(contract: str) -> None:
     with pytest.raises(
-        ParameterError, match=r"^checkpoint: '', must name a policy; it may be empty only with a contract and"
+        ParameterError, match=r"^checkpoint: '', must name a policy for the proposer draft; it may be empty"
     ):
         policy_and_contract(DraftPolicyParameters(checkpoint="", contract=contract))

@@ -58,7 +58,7 @@ def reply(value: int, intent: int | None = None, robots: int = B) -> Verdict:
 def controller(encoder: IntentEncoder | None, gate: ThresholdedGate | None = None) -> Controller:
     robot = StubIntent(encoder)
     config = ControllerConfig(gate or ThresholdedGate("never"))
-    made = Controller(robot, config, made=IntentProposer(robot, STEPS))
+    made = Controller(robot, config, made=IntentProposer(robot, steps=STEPS))
     made.reset(1, list(range(B)))
     return made
 

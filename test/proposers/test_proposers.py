@@ -15,9 +15,9 @@ from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.policies.corrector.corrector import Correction, Corrector
 from adahi_ros.policies.corrector.corrector_features import PlanView
 from adahi_ros.policies.interface import AS_TRAINED, Actor, Policy, Sampling
+from adahi_ros.proposers.corrector import CorrectorProposer, plan_view
 from adahi_ros.proposers.draft import DraftChecksPlanProposer
 from adahi_ros.proposers.interface import ProposerContext
-from adahi_ros.proposers.plan import CorrectorProposer, plan_view
 from adahi_ros.robot.controller import Controller
 
 B, A, T = 3, 2, 4

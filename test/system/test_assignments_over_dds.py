@@ -57,7 +57,7 @@ class Fleet:
 
 
 AHEAD: dict[str, Any] = {
-    "proposer": "plan",
+    "proposer__name": "plan",
     "wait_policy": "ahead",
     "gate__name": "age",
     "gate__threshold": 100.0,
@@ -135,7 +135,7 @@ def test_a_robot_with_an_intent_requests_another_for_its_assignment(
     tiny_intents(checkpoints, "intent", load_policy(checkpoints / "target", "onnxruntime").signature)
     intent = str(checkpoints / "intent")
     fleet = Fleet(stage, checkpoints, rule="replace", intent=intent)
-    fleet.start_robot(**{**AHEAD, "proposer": "intent"}, intent=intent)
+    fleet.start_robot(**{**AHEAD, "proposer__name": "intent"}, proposer__file=intent)
     robot = fleet.robot
     stage.wait(lambda: robot.next().plan_left > 8, "an intent")
     assert fleet.requested(3) == [False] * 3

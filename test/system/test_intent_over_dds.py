@@ -49,8 +49,8 @@ def folder(files: PolicyFiles, tmp_path_factory: pytest.TempPathFactory) -> Path
 def nodes(folder: Path, name: str, at_target: str = "") -> tuple[dict[str, object], dict[str, object]]:
     draft: dict[str, object] = {
         "checkpoint": str(folder / "draft"),
-        "proposer": "intent",
-        "intent": str(folder / PLANS / name),
+        "proposer.name": "intent",
+        "proposer.file": str(folder / PLANS / name),
         "gate.name": "age",
         "gate.threshold": AGE,
         "deadline_s": 20.0,
@@ -109,7 +109,7 @@ def test_a_verifier_with_another_encoder_or_none_is_refused(
 @pytest.mark.parametrize("steps", [1, 3])
 def test_the_steps_of_an_intent_are_a_parameter(folder: Path, steps: int) -> None:
     draft, target = nodes(folder, "intent", "intent")
-    draft |= {"gate.name": "never", "gate.threshold": 0.0, "intent.steps": steps}
+    draft |= {"gate.name": "never", "gate.threshold": 0.0, "proposer.steps": steps}
     run = run_over_dds("ball", draft, target, SEED, range(1))
     requested = [row.step for row in run.steps if row.transmitted]
     assert requested == list(range(0, len(run.steps), steps))
@@ -126,13 +126,17 @@ def test_an_encoder_on_the_robot_takes_any_verifier(folder: Path) -> None:
     [
         ("target", "/nowhere/intent", r"intent: '/nowhere/intent', cannot be loaded: "),
         ("target", "intent_of_plan", r"intent: its encoder's extra_dim is 0, must be 2, as for the target"),
-        ("draft", "", r"intent: '', must name a checkpoint for this proposer"),
-        ("draft", "target", r"intent: '.*target', cannot be loaded: "),
+        ("draft", "", r"proposer.file: '', must name a checkpoint for this proposer"),
+        ("draft", "target", r"proposer.file: '.*target', cannot be loaded: "),
     ],
 )
 def test_a_checkpoint_that_cannot_be_used_is_named(folder: Path, node: str, value: str, message: str) -> None:
     draft, target = nodes(folder, "intent", "intent")
-    (draft if node == "draft" else target)["intent"] = value and str(folder / PLANS / value)
+    file = value and str(folder / PLANS / value)
+    if node == "draft":
+        draft["proposer.file"] = file
+    else:
+        target["intent"] = file
     with pytest.raises(DdsRunError, match=message):
         run_over_dds("ball", draft, target, SEED, range(1))
 
@@ -169,9 +173,8 @@ def test_a_bag_of_a_run_by_intents_is_reported_replayed_and_trained_on(
     how = ["--contract", "ball", "--target", target["checkpoint"], "--recipe", tmp_path / "recipe.yaml"]
     adahi("train", "corrector", bag, *how, "--out", out, "--intent", "--params", tmp_path / "own.yaml")
     own = yaml.safe_load((tmp_path / "own.yaml").read_text())
-    made = [own[section]["ros__parameters"]["intent"] for section in sections]
-    assert made == [str(out / "intent")] * 2
-    draft["intent"] = target["intent"] = made[0]
+    assert own["/**/target_verifier"]["ros__parameters"]["intent"] == str(out / "intent")
+    draft["proposer.file"] = target["intent"] = str(out / "intent")
     again = run_over_dds("ball", draft, target, SEED, range(1))
     assert {row.reason for row in again.steps} == {Reason.NONE}
 

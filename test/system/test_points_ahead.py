@@ -19,7 +19,7 @@ POINTS = 4
 def plan_robot(stage: Stage, files: PolicyFiles, **changes: object) -> NodeProcess:
     for name in ("draft", f"{PLANS}/target"):
         load_policy(files.folder / name, "onnxruntime")
-    ahead = {"proposer": "plan", "wait_policy": "ahead", "command__points": POINTS}
+    ahead = {"proposer__name": "plan", "wait_policy": "ahead", "command__points": POINTS}
     return stage.start_draft(files.folder, **{**ahead, **changes})
 
 

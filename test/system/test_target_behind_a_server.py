@@ -73,7 +73,7 @@ def test_a_robot_executes_plans_of_a_policy_server_that_restarts(
         "draft_policy_node",
         checkpoint="",
         safety__limits="none",
-        proposer="plan",
+        proposer__name="plan",
         contract=str(contract),
         instruction=INSTRUCTION,
         **PATIENT,

@@ -10,7 +10,7 @@ from typing import Any
 
 from adahi_lab.calibration.replayed_targets import Observed, observed, queried_once, query_of
 from adahi_lab.calibration.target_inputs import Jpeg
-from adahi_lab.evaluation.loaded_policies import INTENTS, PlanFiles, Policies
+from adahi_lab.evaluation.loaded_policies import PlanFiles, Policies
 from adahi_lab.methods.recommended import Recommendation, arguments_among
 from adahi_ros.bags.bag_reader import OnLoss
 from adahi_ros.contract.contract import Contract
@@ -33,9 +33,8 @@ DEFAULTS: Mapping[str, Any] = {
     "control_rate_hz": 20.0,
     "max_skew_s": 0.0,
     "max_age_s": 0.2,
-    "proposer": "draft",
-    "corrector": "",
-    "intent": "",
+    "proposer.name": "draft",
+    "proposer.file": "",
     "wait_policy": "wait",
     "gate.name": "deviation",
     "verification.jpeg_quality": QUALITY,
@@ -209,7 +208,7 @@ class RobotFile:
 
     @property
     def _executes_plans(self) -> bool:
-        return bool(self._value("proposer") != DEFAULTS["proposer"])
+        return bool(self._value("proposer.name") != DEFAULTS["proposer.name"])
 
     @property
     def by_plans(self) -> Recommendation | None:
@@ -223,9 +222,10 @@ class RobotFile:
         threshold = self.robot.get("gate.threshold")
         if type(threshold) is not float:
             raise ValueError(f"{self.path}: gate.threshold: {threshold!r}, must be a floating-point number")
-        proposer, wait_policy, gate = (self._value(name) for name in ("proposer", "wait_policy", "gate.name"))
+        names = "proposer.name", "wait_policy", "gate.name"
+        proposer, wait_policy, gate = (self._value(name) for name in names)
         try:
-            own = arguments_among(self.robot, proposer)
+            own = arguments_among(self.robot)
             return Recommendation(proposer, wait_policy, gate, threshold, own)
         except ValueError as error:
             raise ValueError(f"{self.path}: {error}") from None
@@ -235,13 +235,9 @@ class RobotFile:
         """The target that plans, and what acts by its replies, where named."""
         if not self._executes_plans:
             return PlanFiles()
-        proposer = self._value("proposer")
-        parameters = {"corrector": "corrector", **({proposer: "intent"} if proposer in INTENTS else {})}
-        names = {part: self._value(parameter) for part, parameter in parameters.items()}
-        return PlanFiles(
-            self.target,
-            **{part: self._named(parameters[part], name) for part, name in names.items() if name},
-        )
+        acting, file = self._value("proposer.name"), self._value("proposer.file")
+        named_here = acting in PlanFiles._fields and file
+        return PlanFiles(self.target, **{acting: self._named("proposer.file", file)} if named_here else {})
 
     @property
     def target(self) -> Path | None:

@@ -150,8 +150,7 @@ def distill(
             "checkpoint": str((out / DRAFT).resolve()) if with_draft else "",
             "contract": str(contract_path(contract).resolve()),
             **({"safety": {"limits": limits}} if limits else {}),
-            "proposer": "corrector",
-            "corrector": str((out / CORRECTOR).resolve()),
+            "proposer": {"name": CORRECTOR, "file": str((out / CORRECTOR).resolve())},
             "execution_horizon": planned.horizon,
             "wait_policy": "ahead",
             "gate": {"name": GATE, "threshold": asking.threshold},
@@ -159,9 +158,10 @@ def distill(
             "instruction": instruction,
         }
         verifier = {"checkpoint": str(where.resolve()), "rule": "replace"}
-        for name in list(intents)[:1]:  # for a proposer that is changed to intent
-            robot["intent"] = str((out / name).resolve())
-            verifier |= {"intent": str((out / name).resolve())} if name == INTENT else {}
+        for name in list(intents)[:1]:
+            file = str((out / name).resolve())
+            verifier |= {"intent": file} if name == INTENT else {}
+            say(f"to act by intents, set proposer: {{name: {name}, file: {file}}}")
         nodes = {ROBOT: robot, VERIFIER: verifier}
         write_yaml(params, {node: {PARAMETERS: values} for node, values in nodes.items()})
         figures["asking"] = asking._asdict()

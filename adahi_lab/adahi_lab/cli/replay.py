@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from adahi_ros.contract.contract import Contract
     from adahi_ros.gates.parameter_file import Calibration
 
-PARAMETERS = {"plans": "checkpoint", "corrector": "corrector", "intent": "intent", "intent_of_plan": "intent"}
 METHODS = "adahi,hybrid,draft,target,random,uncertainty"
 WITHOUT_THRESHOLDS = "hybrid,draft,target"
 WITHOUT_CODES = "deviation:replace,never:replace,target,random:replace"
@@ -194,7 +193,8 @@ def _plans(robot_file: RobotFile, draft: Path, folder: Path | None) -> PlanFiles
     beside, named_there = plans_in(draft.parent / PLANS), robot_file.plans
     for part, path in named_there._asdict().items():
         if path is not None:
-            options.policy_there(f"{robot_file.path}: {PARAMETERS[part]}", path)
+            parameter = "checkpoint" if part == PLANS else "proposer.file"
+            options.policy_there(f"{robot_file.path}: {parameter}", path)
     return PlanFiles(*(given or there for given, there in zip(named_there, beside, strict=True)))
 
 

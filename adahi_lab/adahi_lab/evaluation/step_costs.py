@@ -18,10 +18,10 @@ from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.policies.interface import Actor, Policy
+from adahi_ros.proposers.corrector import CorrectorProposer
 from adahi_ros.proposers.draft import DraftProposer
 from adahi_ros.proposers.intent import IntentProposer
 from adahi_ros.proposers.interface import Proposer, ProposerContext
-from adahi_ros.proposers.plan import CorrectorProposer
 from adahi_ros.robot.controller import LONGEST_MEMORY
 
 BLOCK = 50  # steps in a row: each policy is timed warm, as on a robot, and short turns spread the noise

@@ -52,15 +52,15 @@ def node_parameters(
         "gate.name": method.gate,
         "gate.threshold": method.threshold_in(calibration),
         "deadline_s": deadline_s,
-        "proposer": method.proposer,
+        "proposer.name": method.proposer,
         "blend": method.blend,
         **_named("gate", method.gate_arguments, GATES, method.gate),
-        **_named(method.proposer, method.proposer_arguments, PROPOSERS, method.proposer),
+        **_named("proposer", method.proposer_arguments, PROPOSERS, method.proposer),
     }
     if method.horizon is not None:
         draft["execution_horizon"] = method.horizon
     if RETRIEVAL in ON_ROBOT.get(method.proposer, ()):
-        draft["index"] = str(folder / RETRIEVAL)
+        draft["proposer.file"] = str(folder / RETRIEVAL)
         if not is_policy(folder / RETRIEVAL):
             raise ValueError(f"{name}: {MISSING[RETRIEVAL]}, here {folder}")
     if method.by_plans:
@@ -71,10 +71,9 @@ def node_parameters(
         if method.verifiers > 1:
             backups = [f"/server_{number}" for number in range(2, method.verifiers + 1)]
             draft |= {"verification.backups": backups, "verification.hedge": "spread"}
-        if method.proposer == CORRECTOR:
-            draft["corrector"] = str(folder / PLANS / CORRECTOR)
+        if method.proposer in (CORRECTOR, *INTENTS):
+            draft["proposer.file"] = str(folder / PLANS / method.proposer)
         if method.proposer in INTENTS:
-            draft["intent"] = str(folder / PLANS / method.proposer)
             draft |= {"fallback": "hold", "fallback_limit": 0}  # the draft does not know the goal
         elif DRAFT not in ON_ROBOT.get(method.proposer, (DRAFT,)):
             draft["draft_temperature"] = COOL  # of the draft that acts where there is no plan

@@ -230,7 +230,7 @@ class CheckedProposer(Proposer):
     """
 
     def __init__(self, proposer: Proposer, name: str, action_dim: int, rule: str) -> None:
-        self.needs_plan = bool(proposer.needs_plan)
+        self.needs_plan, self.actor = bool(proposer.needs_plan), proposer.actor
         self._proposer = proposer
         self._name = name
         self._action_dim = action_dim

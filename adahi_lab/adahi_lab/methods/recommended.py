@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from adahi_lab.evaluation.loaded_policies import PLANS
+from adahi_lab.methods.actors import ON_ROBOT
 from adahi_lab.methods.method import Method
 from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.gone_names import gone
+from adahi_ros.core.parameter_sections import parameters_for
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.loop import WAIT_POLICIES
 
-ROBOT = "/**/draft_policy"
+ROBOT = "/draft_policy"
 
 
 @dataclass(frozen=True)
@@ -124,21 +126,25 @@ def recommended(task: str) -> Recommendation:
         raise ValueError(f"best: nothing is recommended for the task {task!r}; there is no {relative}")
     path = asset(relative)
     try:
-        parameters: Mapping[str, Any] = read_yaml(path)[ROBOT]["ros__parameters"]
-        gate, proposer = parameters["gate"], parameters["proposer"]
-        own = arguments_among(parameters, proposer)
-        when = parameters["wait_policy"], str(gate["name"]), float(gate["threshold"])
-        return Recommendation(proposer, *when, own)
+        robot: Mapping[str, Any] = parameters_for(read_yaml(path), ROBOT)
+        when = robot["wait_policy"], str(robot["gate.name"]), float(robot["gate.threshold"])
+        return Recommendation(robot["proposer.name"], *when, arguments_among(robot))
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{path}: {ROBOT}.ros__parameters: lacks {error}") from None
+        raise ValueError(f"{path}: {ROBOT}: lacks {error}") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def arguments_among(parameters: Mapping[str, Any], proposer: str) -> dict[str, Any]:
-    """Return a proposer's arguments among the parameters of a robot's node, by full name."""
-    prefix = f"{proposer}."
-    return {name.removeprefix(prefix): value for name, value in parameters.items() if name.startswith(prefix)}
+def arguments_among(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a proposer's arguments among the parameters of a robot's node, by full name.
+
+    Without the file of a proposer with weights among `Policies`.
+    """
+    group = "proposer."
+    given = {name.removeprefix(group): value for name, value in parameters.items() if name.startswith(group)}
+    if given.pop("name") in ON_ROBOT:
+        given.pop("file", None)
+    return given
 
 
 def _relative(task: str) -> str:

@@ -30,7 +30,7 @@ from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.policies.corrector.corrector import Correction
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
 from adahi_ros.policies.interface import Policy
-from adahi_ros.proposers.plan import plan_view
+from adahi_ros.proposers.corrector import plan_view
 
 BATCH = 50  # episodes side by side
 AGES = 4  # number of plan ages with examples at every step

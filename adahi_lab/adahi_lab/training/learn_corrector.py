@@ -33,8 +33,8 @@ from adahi_ros.policies.corrector.corrector_features import features
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
 from adahi_ros.policies.corrector.corrector_torch import load_network
 from adahi_ros.policies.interface import Policy
+from adahi_ros.proposers.corrector import CorrectorProposer, plan_view
 from adahi_ros.proposers.interface import ProposerContext
-from adahi_ros.proposers.plan import CorrectorProposer, plan_view
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 
@@ -57,12 +57,12 @@ class NotingCorrector(CorrectorProposer):
 
     def propose(self, context: ProposerContext) -> Proposal:
         """See `Proposer`."""
-        signature = self._corrector.signature
+        signature = self.actor.signature
         goal = signature.condition(context.observations)
         view = plan_view(context.memory, context.plan, context.step, goal, signature.horizon)
         known = context.plan.left(context.step) > 0
         planned = np.where(known[:, None], view.ahead[:, 0], np.nan)
-        self.read.append(features(view, self._corrector.scales))
+        self.read.append(features(view, self.actor.scales))
         self.planned.append(planned)
         self.replied.append(np.full_like(planned, np.nan))
         return super().propose(context)

@@ -81,20 +81,20 @@ def test_sections_are_taken_as_ros_takes_them(tmp_path: Path) -> None:
 
 def test_a_file_of_ones_own_may_name_an_intent(tmp_path: Path) -> None:
     gate = {"name": "age", "threshold": 59.0}
-    given = {"proposer": "intent_of_plan", "intent": "/a/acting", "wait_policy": "ahead", "gate": gate}
-    file = RobotFile.read(written(tmp_path / "own.yaml", **given, **{"intent_of_plan.steps": 90}))
+    proposer = {"name": "intent_of_plan", "file": "/a/acting", "steps": 90}
+    given = {"proposer": proposer, "wait_policy": "ahead", "gate": gate}
+    file = RobotFile.read(written(tmp_path / "own.yaml", **given))
     assert file.by_plans == Recommendation("intent_of_plan", "ahead", "age", 59.0, {"steps": 90})
     assert file.plans == PlanFiles(intent_of_plan=Path("/a/acting"))
 
 
 def test_a_file_of_ones_own_says_how_it_goes_by_plans(tmp_path: Path) -> None:
-    own = written(
-        tmp_path / "own.yaml", proposer="plan", wait_policy="wait", gate={"name": "age", "threshold": 4.0}
-    )
+    given = {"wait_policy": "wait", "gate": {"name": "age", "threshold": 4.0}}
+    own = written(tmp_path / "own.yaml", proposer={"name": "plan"}, **given)
     file = RobotFile.read(own)
     assert file.by_plans == Recommendation("plan", "wait", "age", 4.0)
     assert file.plans == PlanFiles()  # the checkpoint is the robot's: what is for all is not the verifier's
-    assert RobotFile.read(written(own, proposer="draft")).by_plans is None
+    assert RobotFile.read(written(own, proposer={"name": "draft"})).by_plans is None
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,12 @@ def test_a_file_of_ones_own_says_how_it_goes_by_plans(tmp_path: Path) -> None:
         ({"verification": {"jpeg_quality": 0}}, "verification.jpeg_quality: 0, must be from 1 to 95"),
         ({"verification": {"jpeg_quality": 8.0}}, "verification.jpeg_quality: 8.0, must be an integer"),
         ({"verification": {"jpeg_budget_bytes": True}}, "jpeg_budget_bytes: True, must be an integer"),
-        ({"proposer": "plan"}, "gate.threshold: None, must be a floating-point number"),
-        ({"proposer": "guess", "gate": {"threshold": 1.0}}, "proposer: 'guess', must be one of draft, "),
-        ({"proposer": "plan", "gate": {"name": "guess", "threshold": 1.0}}, "gate: 'guess', must be one of"),
+        ({"proposer.name": "plan"}, "gate.threshold: None, must be a floating-point number"),
+        ({"proposer.name": "guess", "gate.threshold": 1.0}, "proposer: 'guess', must be one of draft, "),
+        (
+            {"proposer.name": "plan", "gate": {"name": "guess", "threshold": 1.0}},
+            "gate: 'guess', must be one of",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_reported_by_file_field_and_value(

@@ -31,22 +31,19 @@ ROBOT, VERIFIER = "/**/draft_policy", "/**/target_verifier"
 def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_get(task: str) -> None:
     parameters = yaml.safe_load(asset(f"config/best/{task}.yaml").read_text())
     robot, verifier = (parameters[node]["ros__parameters"] for node in (ROBOT, VERIFIER))
-    names = [robot["checkpoint"], verifier["checkpoint"]]
-    beside = "intent" if robot["proposer"] == "intent" else "corrector"
-    names += [robot[beside]] if robot["proposer"] in ("corrector", "intent") else []
-    assert verifier.get("intent") == (robot["intent"] if beside == "intent" else None)
+    proposer = robot["proposer"]
+    names = [robot["checkpoint"], verifier["checkpoint"], proposer["file"]]
+    assert verifier.get("intent") == (proposer["file"] if proposer["name"] == "intent" else None)
     assert all(is_policy(named(name, CHECKPOINTS)) for name in names)
     files = PolicyFiles(asset(f"checkpoints/{task}"), "onnxruntime")
     draft, target = node_parameters("best", task, files, load_calibration(asset(f"config/{task}.yaml")), 0.05)
-    assert {name: draft[name] for name in ("proposer", "wait_policy")} == {
-        name: robot[name] for name in ("proposer", "wait_policy")
-    }
+    assert (draft["proposer.name"], draft["wait_policy"]) == (proposer["name"], robot["wait_policy"])
     assert (draft["gate.name"], draft["gate.threshold"]) == tuple(robot["gate"].values())
     for name in ("draft_temperature", "fallback", "fallback_limit"):
         assert draft.get(name) == robot.get(name), name
     assert target["rule"] == verifier["rule"] == "replace"
     for name, path in zip(
-        names, (draft["checkpoint"], target["checkpoint"], draft.get(beside)), strict=False
+        names, (draft["checkpoint"], target["checkpoint"], draft["proposer.file"]), strict=True
     ):
         assert path == str(named(name, CHECKPOINTS).resolve())
     assert goes_ahead("best", task) == (robot["wait_policy"] == "ahead")
@@ -55,12 +52,12 @@ def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_get(task: str) -
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"proposer": "guess"}, "proposer: 'guess', must be one of draft, plan, corrector"),
+        ({"proposer": {"name": "guess"}}, "proposer: 'guess', must be one of draft, plan, corrector"),
         ({"wait_policy": "never"}, "wait_policy: 'never', must be one of wait, ahead"),
         ({"gate": {"name": "guess", "threshold": 1.0}}, "gate: 'guess', must be one of"),
         ({"gate": {"name": "age", "threshold": float("nan")}}, "threshold: nan, must be finite"),
-        ({"gate": {"name": "age"}}, r"/\*\*/draft_policy.ros__parameters: lacks 'threshold'"),
-        ({"gate": 3}, r"/\*\*/draft_policy.ros__parameters"),
+        ({"gate": {"name": "age"}}, "/draft_policy: lacks 'gate.threshold'"),
+        ({"gate": 3}, "/draft_policy: lacks 'gate.name'"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named(
@@ -114,9 +111,7 @@ def test_an_intent_may_be_recommended(
     """The robot gets the network, and the verifier the encoder, if that is beside the target."""
     parameters = yaml.safe_load(asset("config/best/ball_instructed.yaml").read_text())
     parameters[ROBOT]["ros__parameters"] |= {
-        "proposer": "intent",
-        "intent": "ball_instructed/plans/intent",
-        "intent.steps": 60,
+        "proposer": {"name": "intent", "file": "ball_instructed/plans/intent", "steps": 60},
         "gate": {"name": "age", "threshold": 50.0},
     }
     path, plans = tmp_path / "ball_instructed.yaml", tmp_path / "plans"
@@ -129,10 +124,9 @@ def test_an_intent_may_be_recommended(
     files = PolicyFiles(tmp_path, "onnxruntime")
     draft, verifier = node_parameters("best", "ball_instructed", files, calibration, 0.05)
     recommended.cache_clear()
-    assert draft["intent"] == str(plans / "intent")
-    assert (draft["proposer"], draft["intent.steps"], draft["gate.threshold"]) == ("intent", 60, 50.0)
-    assert verifier.get("intent") == (draft["intent"] if at_target else None)
-    assert "corrector" not in draft
+    assert draft["proposer.file"] == str(plans / "intent")
+    assert (draft["proposer.name"], draft["proposer.steps"], draft["gate.threshold"]) == ("intent", 60, 50.0)
+    assert verifier.get("intent") == (draft["proposer.file"] if at_target else None)
 
 
 def test_a_task_without_a_recommendation_is_named() -> None:

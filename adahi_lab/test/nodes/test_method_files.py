@@ -57,7 +57,7 @@ def test_a_threshold_that_is_not_shipped_can_be_given() -> None:
 
 def test_plans_come_from_the_target_that_plans() -> None:
     robot, verifier = map(parameters, parameter_files("plan_8", "ball"))
-    assert robot["proposer"] == "plan"
+    assert robot["proposer.name"] == "plan"
     assert (robot["gate.name"], robot["gate.threshold"]) == ("age", 7.0)
     assert verifier["checkpoint"].endswith("ball/plans/target")
     assert robot["joint_names"] == ["plate_roll_joint", "plate_pitch_joint"]

@@ -76,7 +76,7 @@ def test_a_dataset_of_our_exporter_gives_a_corrector_that_runs(
     horizon = load_corrector(out / "corrector").config["horizon"]
     assert np.isfinite(corrected(out / "corrector", int(horizon))).all()
     robot = yaml.safe_load(params.read_text())["/**/draft_policy"]["ros__parameters"]
-    assert robot["corrector"] == str(out / "corrector")
+    assert robot["proposer"]["file"] == str(out / "corrector")
 
 
 def test_what_does_not_fit_is_named(

@@ -69,9 +69,11 @@ def test_one_command_gives_intents_of_a_target_with_an_instruction(
     assert not (tmp_path / "arm/intent.json").exists()
     nodes = yaml.safe_load(params.read_text())
     robot, verifier = (each["ros__parameters"] for each in nodes.values())
-    assert (robot["proposer"], robot["intent"]) == ("corrector", str(tmp_path / "arm/intent_of_plan"))
+    assert robot["proposer"] == {"name": "corrector", "file": str(tmp_path / "arm/corrector")}
     assert "intent" not in verifier
-    robot |= {"proposer": "intent_of_plan", "gate": {"name": "age", "threshold": 3.0}}
+    acting = f"{{name: intent_of_plan, file: {tmp_path / 'arm/intent_of_plan'}}}"
+    assert f"to act by intents, set proposer: {acting}" in said
+    robot |= {"proposer": yaml.safe_load(acting), "gate": {"name": "age", "threshold": 3.0}}
     params.write_text(yaml.safe_dump(nodes))
     held, final = in_bag(messages(4)), tmp_path / "final.yaml"
     run("calibrate", "--bag", held, "--params", params, "--out", final, "--rate", 0.5)
@@ -112,9 +114,9 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
     nodes = yaml.safe_load(params.read_text())
     robot = nodes["/**/draft_policy"]["ros__parameters"]
     assert robot["checkpoint"] == str(tmp_path / "arm" / "draft")
-    assert robot["corrector"] == str(tmp_path / "arm" / "corrector")
+    assert robot["proposer"] == {"name": "corrector", "file": str(tmp_path / "arm" / "corrector")}
     assert robot["contract"] == str(tmp_path / "seeing.yaml")
-    assert (robot["proposer"], robot["wait_policy"]) == ("corrector", "ahead")
+    assert robot["wait_policy"] == "ahead"
     assert robot["gate"] == {"name": "expected_error", "threshold": stated["asking"]["threshold"]}
     assert robot["verification"] == {"jpeg_quality": 60}
     assert robot["instruction"] == "wave"

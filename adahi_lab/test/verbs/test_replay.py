@@ -101,7 +101,7 @@ def test_a_parameter_file_of_a_robot_with_intents_is_replayed(
     robot, verifier = (
         parameters[f"/**/{node}"]["ros__parameters"] for node in ("draft_policy", "target_verifier")
     )
-    robot |= {"proposer": "intent", "intent": str(acting / "intent"), "intent.steps": 10}
+    robot["proposer"] = {"name": "intent", "file": str(acting / "intent"), "steps": 10}
     robot["gate"] = {"name": "never", "threshold": 0.0}
     verifier["checkpoint"] = str(acting / "target")
     params, figures = tmp_path / "params.yaml", tmp_path / "replay.json"
@@ -110,9 +110,9 @@ def test_a_parameter_file_of_a_robot_with_intents_is_replayed(
     run("replay", ball, "--params", params, "--methods", "best", *written)
     best = json.loads(figures.read_text())["methods"]["best"]
     assert best["calls"] == 2 * -(-best["steps"] // 2 // 10)
-    robot["intent"] = "no/such"
+    robot["proposer"]["file"] = "no/such"
     params.write_text(yaml.safe_dump(parameters))
-    assert fails("replay", ball, "--params", params).startswith(f"adahi: {params}: intent: ")
+    assert fails("replay", ball, "--params", params).startswith(f"adahi: {params}: proposer.file: ")
 
 
 def test_files_may_be_below_here_or_at_home(
@@ -205,9 +205,9 @@ def test_a_robot_that_acts_by_intents_keeps_its_gate(ball: Path, tmp_path: Path)
     robot, verifier = (
         values[f"/**/{node}"]["ros__parameters"] for node in ("draft_policy", "target_verifier")
     )
-    intent = {"intent": "ball_instructed/plans/intent"}
-    robot |= {**intent, "proposer": "intent", "gate": {"name": "age", "threshold": 59.0}}
-    verifier |= {**intent, "checkpoint": "ball_instructed/plans/target"}
+    file = "ball_instructed/plans/intent"
+    robot |= {"proposer": {"name": "intent", "file": file}, "gate": {"name": "age", "threshold": 59.0}}
+    verifier |= {"intent": file, "checkpoint": "ball_instructed/plans/target"}
     own, out, figures = (tmp_path / name for name in ("own.yaml", "out.yaml", "replay.json"))
     own.write_text(yaml.safe_dump(values))
     gates = []

@@ -2,7 +2,8 @@
 """A node's parameters: a frozen dataclass declares and describes them; this module checks and reads them.
 
 A field is a parameter of the same name. A field that is a dataclass is a group: the field `threshold` of the
-group `gate` is the parameter `gate.threshold`.
+group `gate` is the parameter `gate.threshold`. The class attribute `renamed` has pairs of a former and the
+present name, of a parameter, or of a group with a dot behind it.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ class Parameters(Generic[P]):
         """A live parameter has been set since this was last made false."""
         for row in rows(kind):
             self._declare(row)
-        self._warn_of_unknown()
+        self._check_names()
         for service in node.services:
             if service.srv_type in (SetParameters, SetParametersAtomically):
                 service.callback = partial(_set_if_known, service.callback)
@@ -182,13 +183,16 @@ class Parameters(Generic[P]):
             for each in arguments_beside(row, lambda name: self._node.get_parameter(name).value):
                 self._declare(each)
 
-    def _warn_of_unknown(self) -> None:
-        """Warn of files without a section for this node, and of unknown parameters."""
+    def _check_names(self) -> None:
+        """Warn of files without a section for this node, and of unknown parameters; refuse former names."""
         if "--params-file" in sys.argv:
             for file in unheeded(sys.argv, self._node.get_fully_qualified_name()):
                 self._node.get_logger().warning(file)
         for name in getattr(self._node, "_parameter_overrides", {}):
             if name not in self._table and name != SIMULATED and not name.startswith(FOR_OTHERS):
+                if now := _present_name(self._kind, name):
+                    self._faults[name] = f"{name}: gone since 0.4.0, must be {now}"
+                    continue
                 near = difflib.get_close_matches(name, self._table, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self._table)}"
                 was = gone(name.partition(".")[0])
@@ -240,6 +244,13 @@ class Parameters(Generic[P]):
                 self.changed = True
                 if row.names is not None:
                     self._declare(row)
+
+
+def _present_name(kind: type[Any], former: str) -> str | None:
+    """Return the name that a parameter has now; None where it never had this one."""
+    renamed: dict[str, str] = dict(getattr(kind, "renamed", ()))
+    group, _, rest = former.partition(".")
+    return renamed.get(former) or (f"{renamed[group + '.']}{rest}" if f"{group}." in renamed else None)
 
 
 def _set_if_known(set_all: Callable[[Any, Any], Any], request: Any, response: Any) -> Any:

@@ -53,7 +53,6 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
     first_episode,
     policy_and_contract,
     view_of,
-    wanted_of_replies,
 )
 from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatWatch
 from adahi_ros.nodes.robot.kept_messages import MessageIntake
@@ -179,7 +178,7 @@ class DraftPolicyNode(ManagedNode):
         beside = self._poll, self._say, self._opened
         self._transport = open_verifiers(self, values.verification, sender, *beside)
         if name := values.verification.transport:
-            made = TRANSPORTS[name](**values.verification.arguments)
+            made = TRANSPORTS.made("verification.transport", name, values.verification.arguments)
             self._transport = made.around(self._transport, policy, time.monotonic)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
@@ -188,8 +187,7 @@ class DraftPolicyNode(ManagedNode):
         # Without drafts, the target's codes need not match.
         signature = policy.signature if controller.sends_drafts else replace(policy.signature, codes=None)
         offered = offer_of(contract, policy.signature.observation_dim, image_dim)
-        of_replies = wanted_of_replies(values, controller.policy)
-        wants = wants_of(signature, offered, target, view, encoder, *of_replies)
+        wants = wants_of(signature, offered, target, view, encoder, *controller.wanted)
         self._session = VerifierSession(self._transport, wants, reliability == "best_effort", self._on_link)
         late = values.command.late_steps if values.command.lockstep else 0
         loop = partial(at_place(LATE), late) if late else ControlLoop

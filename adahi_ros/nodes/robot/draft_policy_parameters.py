@@ -30,8 +30,6 @@ from adahi_ros.robot.transports import TRANSPORTS
 from adahi_ros.vision.interface import QUALITY
 
 DRAWN = -1
-INTENTS = ("intent", "intent_of_plan")
-WITHOUT_DRAFT = ("plan", "corrector", *INTENTS)  # proposers that leave a robot held where there is no plan
 TELEOPERATORS = ("none", "joint_state", "joint_trajectory")
 FIRST_EPISODES = 2**31 - 1  # largest value; leaves as many numbers for later episodes
 
@@ -111,6 +109,19 @@ class TakeoverParameters:
 
 
 @dataclass(frozen=True)
+class ProposerParameters:
+    """What proposes actions."""
+
+    name: str = parameter(
+        "draft",
+        "What proposes actions, see docs/reference/methods.md; without a plan, the draft acts as fallback "
+        "allows",
+        names=PROPOSERS,
+    )
+    arguments: Mapping[str, object] = arguments_of_named("name")
+
+
+@dataclass(frozen=True)
 class GateParameters:
     """When to send a request."""
 
@@ -174,11 +185,16 @@ class DraftVerificationParameters(VerificationParameters):
 class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     """Parameters of the draft policy node."""
 
+    renamed = (
+        ("proposer", "proposer.name"),
+        *((name, "proposer.file") for name in ("corrector", "intent", "index")),
+        *((f"{name}.", "proposer.") for name in PROPOSERS),
+    )
     autostart: bool = parameter(
         False, "Configure and activate the node when it starts; on failure the node ends with exit code 1"
     )
     checkpoint: str = parameter(
-        "ball/draft",
+        "",
         f"{CHECKPOINT}; '' for none, with a contract, limits and a proposer that acts by the target's "
         "replies: held without one",
         optional=True,
@@ -213,28 +229,7 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         "Observed joints, the first entries of the observation; '' for none",
     )
     command: CommandParameters = group(CommandParameters)
-    proposer: str = parameter(
-        "draft",
-        "What proposes actions, see docs/reference/methods.md; without a plan, the draft acts as fallback "
-        "allows",
-        names=PROPOSERS,
-    )
-    proposer_arguments: Mapping[str, object] = arguments_of_named("proposer")
-    corrector: str = parameter(
-        "",
-        "Checkpoint of the corrector, DIRECTORY/NAME; a relative path is below the package's checkpoints",
-        optional=True,
-    )
-    intent: str = parameter(
-        "",
-        "As corrector, what acts by intents. Its NAME_encoder is beside it, or only at the verifier",
-        optional=True,
-    )
-    index: str = parameter(
-        "",
-        "As corrector, the index of 'adahi lab index', for proposers that retrieve",
-        optional=True,
-    )
+    proposer: ProposerParameters = group(ProposerParameters)
     execution_horizon: int = parameter(
         32,
         "Most executed actions of a plan, from the step of its request",

@@ -13,14 +13,9 @@ from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import policy_from
 from adahi_ros.nodes.common.verifier_messages import REQUEST
-from adahi_ros.nodes.robot.draft_policy_parameters import (
-    DRAWN,
-    FIRST_EPISODES,
-    INTENTS,
-    WITHOUT_DRAFT,
-    DraftPolicyParameters,
-)
-from adahi_ros.policies.interface import Actor, Policy
+from adahi_ros.nodes.robot.draft_policy_parameters import DRAWN, FIRST_EPISODES, DraftPolicyParameters
+from adahi_ros.policies.interface import Policy
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.compatibility import (
     check_images,
     check_observation,
@@ -56,44 +51,21 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
     """Return the controller, with this policy as draft or as backup.
 
     Raises:
-        ParameterError: the parts do not fit; names the parameter, its value and what is allowed.
+        ValueError: the parts do not fit; names the parameter, its value and what is allowed.
     """
+    name = values.proposer.name
     controller = Controller(
-        _actor_of(values, policy),
+        policy,
         controller_config(values),
-        values.proposer,
+        name,
         policy,
         values.blend,
         values.execution_horizon,
-        arguments=values.proposer_arguments,
+        arguments=values.proposer.arguments,
     )
     if values.wait_policy == "ahead" and controller.sends_drafts:
-        raise ParameterError(
-            f"wait_policy: 'ahead', must be wait for the proposer {values.proposer}: it sends drafts"
-        )
+        raise ParameterError(f"wait_policy: 'ahead', must be wait for the proposer {name}: it sends drafts")
     return controller
-
-
-def _actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
-    """Return the proposer's actor; its code is imported only if a parameter names it."""
-    if values.proposer not in ("corrector", "retrieval", "tool_path", *INTENTS):
-        return policy
-    from adahi_ros.nodes.robot.proposer_actors import actor_of
-
-    return actor_of(values, policy)
-
-
-def wanted_of_replies(
-    values: DraftPolicyParameters, actor: Actor
-) -> tuple[int | None, tuple[str, int] | None]:
-    """Return the horizon and the intents that an actor needs of a target; see `Wants`."""
-    if values.proposer in INTENTS:
-        from adahi_ros.policies.intent.intent import Intent
-
-        assert isinstance(actor, Intent)
-        if actor.at_target:
-            return None, (actor.encoder_fingerprint, actor.size)
-    return actor.signature.horizon if values.proposer in ("corrector", *INTENTS) else None, None
 
 
 def view_of(values: DraftPolicyParameters, contract: Contract) -> TargetView:
@@ -133,10 +105,11 @@ def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract
     if values.checkpoint:
         policy = policy_from(values)
         return policy, contract_of(values, policy.signature)
-    if values.proposer not in WITHOUT_DRAFT or not values.contract:
+    name = values.proposer.name
+    if getattr(PROPOSERS[name], "needs_policy", True) or not values.contract:
         raise ParameterError(
-            f"checkpoint: '', must name a policy; it may be empty only with a contract and the proposer "
-            f"{', '.join(WITHOUT_DRAFT[:-1])} or {WITHOUT_DRAFT[-1]}"
+            f"checkpoint: '', must name a policy for the proposer {name}; it may be empty only with a "
+            "contract and a proposer that acts by the target's replies, such as plan"
         )
     contract = load_contract(values.contract)
     if contract.encoder and not contract.images_for_target:

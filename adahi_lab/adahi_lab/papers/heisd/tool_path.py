@@ -16,9 +16,10 @@ from adahi_lab.papers.tokens.action_draft import ActionDrafter
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import argument
 from adahi_ros.core.signature import OBSERVATION
-from adahi_ros.policies.interface import AS_TRAINED
-from adahi_ros.policies.retrieval import Index
+from adahi_ros.policies.interface import AS_TRAINED, Policy
+from adahi_ros.policies.retrieval import Index, Retrieval, load_retrieval
 from adahi_ros.proposers.interface import Proposer, ProposerContext
+from adahi_ros.proposers.opened_file import FILE, opened
 from adahi_ros.proposers.retrieval import DraftAndRetrieval
 
 WINDOW = 5  # positions
@@ -80,17 +81,24 @@ class ToolPathProposer(Proposer):
     Its gate is `expected_error` at 0, its rule `blocks`.
 
     Raises:
-        ValueError: the draft does not emit a token for each entry of an action, or the observation has no
-            such entries.
+        ValueError: the draft does not emit a token for each entry of an action, the observation has no
+            such entries, or there is no index of this robot in the file.
     """
 
-    actor: DraftAndRetrieval
+    policy: Policy  # the draft or, without a file, draft and index
+    file: str = argument("", FILE, optional=True)
     tool: int = argument(0, "Place of the tool's x in the observation", 0, 4096)
     above: float = argument(0.14321, "Metric above which it retrieves", 0.0, 1.0)
     skipped: int = argument(2, "Retrieved actions before a verified one", 0, 1_000_000)
     within: float = argument(9.0, "Bins that a drafted token may be off", 0.0, 1024.0)
 
     def __post_init__(self) -> None:
+        policy = self.policy
+        self.actor: DraftAndRetrieval = (
+            policy
+            if isinstance(policy, DraftAndRetrieval)
+            else DraftAndRetrieval(policy, opened(policy, self.file, Retrieval, load_retrieval))
+        )
         observed = self.actor.signature.observation_dim
         if self.tool + 3 > observed:
             raise ValueError(f"tool: {self.tool}, must be at most {observed - 3}")
