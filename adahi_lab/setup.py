@@ -71,6 +71,7 @@ def entry_points() -> dict[str, list[str]]:
         "adahi_ros.assets": [f"{NAME} = {NAME}"],
         "adahi_ros.verbs": [f"{verb} = {NAME}.cli.{function}" for verb, function in VERBS.items()],
         "adahi_ros.verb_help": [f"{NAME} = {NAME}.cli.verbs:HELP"],
+        "adahi_ros.gone_names": [f"{NAME} = {NAME}.gone_names:GONE"],
     }
     for file in sorted(PAPERS.glob("*/entry_points.ini")):
         room = ConfigParser(delimiters=("=",))

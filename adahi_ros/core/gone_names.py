@@ -3,22 +3,32 @@
 
 from __future__ import annotations
 
-GONE = {
-    **dict.fromkeys(("kalman", "rectified"), "the method kerv"),
-    "semantic": "the rule hidden_states, as in the method wisv",
-    "mixture": "the proposer tool_path, as in the method heisd",
-    **dict.fromkeys(("visual_cache", "encoder_cache"), "kind: cached for a target of tokens"),
-    "switched": "kind: widths for policies of tokens",
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import entry_points
+
+OURS = {
     **dict.fromkeys(("plan_deviation", "surprise", "reversal", "adaptive_age"), "age, overlap or online"),
-    **dict.fromkeys(("learned", "train gate", "gate train"), "the gate expected_error or online"),
+    "learned": "the gate expected_error or online",
     "lerobot": "torch, with the checkpoint that 'adahi import vqbet' writes",
-    "attested": "start_condition: {name: keys}",
-    **dict.fromkeys(("train rule", "acceptance train"), "adahi train states"),
 }
-"""What to use instead of a name, for names that 0.3.0 had and no registry has."""
+"""What to use instead of a name, for names that 0.3.0 had and no registry has.
+
+Packages have such mappings of their own, by entry points.
+"""
+
+
+@cache
+def all_gone() -> dict[str, str]:
+    """Return what to use instead of each name that is gone, of all packages."""
+    found = dict(OURS)
+    for entry in entry_points(group="adahi_ros.gone_names"):
+        with suppress(Exception):  # another package's module may raise anything; the name stays unknown
+            found |= entry.load()
+    return found
 
 
 def gone(name: object) -> str:
     """Return what to use instead of an unknown name that existed, in brackets; empty for all others."""
-    use = GONE.get(name) if isinstance(name, str) else None
+    use = all_gone().get(name) if isinstance(name, str) else None
     return f" (gone since 0.4.0; 0.3.0 last had it; use {use})" if use else ""

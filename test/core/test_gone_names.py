@@ -12,7 +12,7 @@ import pytest
 from adahi_lab.methods.methods import parse_methods
 from adahi_ros.acceptance.registry import ACCEPTANCES, rule_for
 from adahi_ros.cli.verbs import FORMER, VERBS
-from adahi_ros.core.gone_names import GONE, gone
+from adahi_ros.core.gone_names import all_gone, gone
 from adahi_ros.core.registry import Argument
 from adahi_ros.core.schema import Schema, checked, one_of
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
@@ -22,6 +22,7 @@ from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.registry import BACKENDS, POLICIES
 from adahi_ros.proposers.registry import PROPOSERS
 
+GONE = all_gone()
 VERBS_GONE = [name for name in GONE if " " in name and name not in {**VERBS, **FORMER}]
 NAMES_GONE = [
     name for name in GONE if " " not in name and name not in {*GATES, *PROPOSERS, *ACCEPTANCES, *POLICIES}
