@@ -92,6 +92,12 @@ with exclusive_domain() as domain:
     assert alone.trigger_configure() == TransitionCallbackReturn.SUCCESS
     assert alone._loop.controller.policy.digest == "shifted"
     assert alone._session._wants.horizon == 8
+    elsewhere = TargetVerifierNode(
+        parameter_overrides=with_(
+            checkpoint=f"{folder}/target", rule="near", engine="elsewhere", elsewhere__region="far"
+        )
+    )
+    assert elsewhere.trigger_configure() == TransitionCallbackReturn.SUCCESS
     former = DraftPolicyNode(parameter_overrides=with_(proposer="shifted", shifted__file="shifted.txt"))
     assert former.trigger_configure() == TransitionCallbackReturn.FAILURE
     tolerant = TargetVerifierNode(
@@ -138,6 +144,21 @@ class ShiftedProposer(Proposer):
     def propose(self, context):
         return Proposal(context.plan.at(context.step)[:, None] + self.shift)
 """
+ELSEWHERE = """
+from dataclasses import dataclass
+
+from adahi_ros.core.registry import argument
+from adahi_ros.nodes.server.target_verifier_parameters import Place
+
+
+@dataclass
+class Elsewhere(Place):
+    region: str = argument("near", "Where the policies compute")
+
+    def open(self, values, warn, away, say):
+        say(f"computes {self.region} from here")
+        return super().open(values, warn, away, say)
+"""
 REMOTE = """
 import json
 import threading
@@ -175,6 +196,10 @@ try:
 except TargetUnavailableError as error:
     print(error)
 """
+OTHER = [
+    ("adahi_ros.proposers", "shifted = shifting:ShiftedProposer"),
+    ("adahi_ros.verifiers", "elsewhere = elsewhere:Elsewhere"),
+]
 FORMER_NAMES = ("proposer", "name"), ("shifted.file", "file")
 ONE = ("--workers", "1")
 TORN = [
@@ -388,17 +413,19 @@ def test_they_work_together_as_three_nodes(outside: Path) -> None:
 
 def test_the_nodes_take_them_and_refuse_what_is_broken(outside: Path) -> None:
     write_package(outside, "torn", TORN)
-    write_package(outside, "shifting", [("adahi_ros.proposers", "shifted = shifting:ShiftedProposer")])
+    write_package(outside, "other", OTHER)
     (outside / "shifting.py").write_text(SHIFTED)
+    (outside / "elsewhere.py").write_text(ELSEWHERE)
     (outside / "shifted.txt").write_text("0.5")
     try:
         output = run(outside, sys.executable, "-c", NODES)
     finally:
-        for name in ("torn", "shifting"):  # of the folder that all tests here share
+        for name in ("torn", "other"):  # of the folder that all tests here share
             shutil.rmtree(outside / f"{name}-1.0.dist-info")
     message = "adahi_ros.gates: 'torn' of torn: no_such_module:Gate cannot be imported"
     assert re.search(rf"\[ERROR\].*: {message} .*; keeps the former gate", output)
     assert re.search(rf"\[ERROR\].*: cannot be configured: {message}", output)
+    assert "target computes far from here" in output
     gone = (f"{was}: gone since 0.4.0, must be proposer.{now}" for was, now in FORMER_NAMES)
     assert f"cannot be configured: {'; '.join(gone)}" in output
 

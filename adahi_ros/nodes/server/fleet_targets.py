@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from adahi_ros.core.assets import asset
+from adahi_ros.core.registry import argument
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.verifier_messages import check_signature_bounds
-from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, target_by
+from adahi_ros.nodes.server.target_verifier_parameters import (
+    Place,
+    Say,
+    TargetVerifierParameters,
+    target_by,
+)
 from adahi_ros.protocol.description import why_not_served
 from adahi_ros.server.ray.fleet_file import read_fleet
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
@@ -18,34 +24,47 @@ from adahi_ros.server.service import LoadedTarget
 FLEETS = "config/fleets"
 
 
-def fleet_targets(
-    values: TargetVerifierParameters, say: Callable[[str], None]
-) -> tuple[RayPolicies, list[LoadedTarget]]:
-    """Deploy a fleet's policies if necessary; return them, which the caller closes, and their targets.
+@dataclass(eq=False)
+class FleetTargets(Place):
+    """On replicas of a fleet on Ray Serve."""
 
-    Args:
-        values: parameters of the verifier.
-        say: called with log texts on Ray and replicas, in any thread.
+    file: str = argument(
+        "",
+        "File of the fleet; a relative path is below the package's config/fleets. It replaces the "
+        "parameters of the policies here",
+        optional=True,
+    )
+    address: str = argument(
+        "", "Address of Ray, HOST:PORT; '' for the address in the fleet's file, or auto", optional=True
+    )
 
-    Raises:
-        ParameterError: the file cannot be used, there is no Ray, or a policy cannot be loaded.
-    """
-    if not values.fleet:
-        raise ParameterError("fleet: '', must name the file of a fleet for engine:=ray")
-    if values.idle_unload_s:
-        raise ParameterError(f"idle_unload_s: {values.idle_unload_s:g}, must be 0 with engine:=ray")
-    try:
-        path = Path(values.fleet).expanduser()
-        fleet = read_fleet(path if path.is_absolute() else asset(FLEETS) / path)
-        policies = RayPolicies(fleet.named, values.ray_address or fleet.ray.address or "auto", say)
-    except (ImportError, OSError, ValueError) as error:
-        raise ParameterError(f"fleet: {values.fleet!r}, {error}") from error
-    try:
-        named = zip(fleet.named, policies.open(), strict=True)
-        return policies, [_target(values, each.name, verifier) for each, verifier in named]
-    except ValueError as error:
-        policies.close()
-        raise ParameterError(f"fleet: {values.fleet!r}, {error}") from error
+    loads_targets = False
+
+    _policies: RayPolicies | None = field(default=None, init=False)
+
+    def open(self, values: TargetVerifierParameters, warn: Say, away: Say, say: Say) -> list[LoadedTarget]:
+        """See `Place`; deploys the policies if necessary."""
+        if not self.file:
+            raise ParameterError("ray.file: '', must name the file of a fleet for engine:=ray")
+        if values.idle_unload_s:
+            raise ParameterError(f"idle_unload_s: {values.idle_unload_s:g}, must be 0 with engine:=ray")
+        try:
+            path = Path(self.file).expanduser()
+            fleet = read_fleet(path if path.is_absolute() else asset(FLEETS) / path)
+            policies = RayPolicies(fleet.named, self.address or fleet.ray.address or "auto", warn)
+        except (ImportError, OSError, ValueError) as error:
+            raise ParameterError(f"ray.file: {self.file!r}, {error}") from error
+        self._policies = policies
+        try:
+            named = zip(fleet.named, policies.open(), strict=True)
+            return [_target(values, each.name, verifier) for each, verifier in named]
+        except ValueError as error:
+            raise ParameterError(f"ray.file: {self.file!r}, {error}") from error
+
+    def close(self) -> None:
+        """See `Place`; the policies stay deployed."""
+        if self._policies is not None:
+            self._policies.close()
 
 
 def _target(values: TargetVerifierParameters, name: str, verifier: RayVerifier) -> LoadedTarget:

@@ -33,11 +33,7 @@ from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.server.machine import free_memory, memory_figures
 from adahi_ros.nodes.server.request_scheduler import RequestScheduler
 from adahi_ros.nodes.server.robot_messages import describe
-from adahi_ros.nodes.server.target_verifier_parameters import (
-    TargetVerifierParameters,
-    check_robots,
-    served_target,
-)
+from adahi_ros.nodes.server.target_verifier_parameters import PLACES, TargetVerifierParameters, check_robots
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, RequestError
 from adahi_ros.server.server_health import HealthWatch
 from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService
@@ -137,7 +133,9 @@ class TargetVerifierNode(ManagedNode):
     def _open(self, values: TargetVerifierParameters) -> None:
         check_robots(values.robots)
         self._values = values
-        first, *others = targets = self._targets(values)
+        place = PLACES.made("engine", values.engine, values.engine_arguments)
+        self._opened.callback(place.close)
+        first, *others = targets = place.open(values, self.get_logger().warning, self._away, self._say)
         self._service = VerificationService(ServedTargets(first))
         self._opened.callback(delattr, self, "_service")  # frees memory before the next policy is loaded
         self._watch = HealthWatch()
@@ -146,16 +144,6 @@ class TargetVerifierNode(ManagedNode):
             self._service.targets.put(each)
         for each in targets:
             self._log_target(each)
-
-    def _targets(self, values: TargetVerifierParameters) -> list[LoadedTarget]:
-        """Load the targets."""
-        if values.engine == "batched":
-            return [served_target(values, self._away, self._say)]
-        from adahi_ros.nodes.server.fleet_targets import fleet_targets
-
-        policies, targets = fleet_targets(values, self.get_logger().warning)
-        self._opened.callback(policies.close)
-        return targets
 
     def _log_target(self, target: LoadedTarget) -> None:
         description = target.description
@@ -222,10 +210,8 @@ class TargetVerifierNode(ManagedNode):
         """Return why targets cannot be changed now; empty if they can."""
         if self._scheduler is None:
             return "target_verifier: it is not active"
-        if self._values.engine != "batched":
-            return (
-                f"engine: {self._values.engine!r}, must be batched; targets of a fleet are those of its file"
-            )
+        if not PLACES[self._values.engine].loads_targets:
+            return f"engine: {self._values.engine!r}, must be batched to load or unload targets"
         if not self._values.loads_targets:
             return "loads_targets: False, must be true to load or unload targets"
         return "target_verifier: another one is being loaded" if self._loading else ""

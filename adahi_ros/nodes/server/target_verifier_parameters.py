@@ -12,16 +12,11 @@ from adahi_ros.acceptance.interface import WITHIN
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.registry import LARGEST_INTEGER
+from adahi_ros.core.registry import LARGEST_INTEGER, Registry
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import ParameterError, arguments_of_named, group, parameter
-from adahi_ros.nodes.common.policies import (
-    CHECKPOINT,
-    PolicyParameters,
-    VerificationParameters,
-    policy_from,
-)
+from adahi_ros.nodes.common.policies import PolicyParameters, VerificationParameters, policy_from
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.policies.registry import COMPUTE, DTYPES
@@ -33,7 +28,44 @@ from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 
 ROBOT_NAME = f"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_LENGTH - 1}}}"  # also valid as a namespace
 
-ENGINES = ("batched", "ray")
+
+Say = Callable[[str], None]
+
+
+class Place:
+    """Where a verifier's policies compute; here in the node's process, all waiting requests at once.
+
+    A new place derives from this. Arguments are fields of a dataclass, made with `argument`.
+
+    Attributes:
+        loads_targets: a verifier may load and unload targets there while it serves others.
+    """
+
+    loads_targets: bool = True
+
+    def open(self, values: TargetVerifierParameters, warn: Say, away: Say, say: Say) -> list[LoadedTarget]:
+        """Load the targets, the default one first; `target_by` makes one of a `Verifier`.
+
+        Args:
+            values: parameters of the verifier.
+            warn: called with warnings, in any thread.
+            away: called with the reason if a target cannot plan now, in any thread.
+            say: called with log texts on a target, in any thread.
+
+        Raises:
+            ValueError: one cannot be loaded; names the parameter, its value and what is allowed.
+        """
+        return [served_target(values, away, say)]
+
+    def close(self) -> None:
+        """End what computes elsewhere; called before the node opens targets again, and at its end."""
+
+
+PLACES: Registry[type[Place]] = Registry(
+    "adahi_ros.verifiers",
+    {"batched": Place, "ray": "adahi_ros.nodes.server.fleet_targets:FleetTargets"},
+    Place,
+)
 
 
 @dataclass(frozen=True)
@@ -55,14 +87,13 @@ class CacheParameters:
 class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     """Parameters of the node."""
 
+    renamed = ("fleet", "ray.file"), ("ray_address", "ray.address")
+
     autostart: bool = parameter(
         True, "Configure and activate the node when it starts; on failure the node ends with exit code 1"
     )
-    checkpoint: str = parameter("ball/target", CHECKPOINT)
     target: str = parameter(
-        "",
-        "Name of the policy for robots; '' for the last two parts of checkpoint",
-        optional=True,
+        "", "Name of the policy for robots; '' for the last two parts of checkpoint", optional=True
     )
     robots: tuple[str, ...] = parameter(
         (),
@@ -72,26 +103,15 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     engine: str = parameter(
         "batched",
         "Where policies compute. batched: in this process; ray: on replicas of a fleet on Ray Serve",
-        choices=ENGINES,
+        names=PLACES,
     )
-    fleet: str = parameter(
-        "",
-        "File of the fleet, for engine:=ray; a relative path is below the package's config/fleets. It"
-        " replaces the parameters of the policies here",
-        optional=True,
-    )
-    ray_address: str = parameter(
-        "", "Address of Ray, HOST:PORT; '' for the address in the fleet's file, or auto", optional=True
-    )
+    engine_arguments: Mapping[str, object] = arguments_of_named("engine")
     loads_targets: bool = parameter(
         False,
         "Allow ~/load_target and ~/unload_target. Anyone who reaches the node may call them, and a "
         "replaced target moves robots",
     )
-    assigns: bool = parameter(
-        False,
-        "Allow ~/assign. Anyone who reaches the node may then move robots",
-    )
+    assigns: bool = parameter(False, "Allow ~/assign. Anyone who reaches the node may then move robots")
     device: str = parameter(
         "",
         "Where the target computes: cpu, cuda, cuda:1, or auto (a GPU if there is one); '' for what "
