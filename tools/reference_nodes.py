@@ -33,7 +33,7 @@ ROS_ITSELF = ("rcl_interfaces", "lifecycle_msgs", "type_description_interfaces")
 Settings = Mapping[str, Mapping[str, Any]]
 NODES: dict[str, Settings] = {
     "draft_policy_node": {
-        "": {"verifier_wait_s": 0.0},
+        "": {"verifier_wait_s": 0.0, "checkpoint": "ball/draft"},
         "a camera in `contract`": {
             "verifier_wait_s": 0.0,
             "contract": "ball_camera",
@@ -41,7 +41,10 @@ NODES: dict[str, Settings] = {
         },
     },
     "policy_runner_node": {"": {}},
-    "target_verifier_node": {"": {}, "`assigns`": {"assigns": True}},
+    "target_verifier_node": {
+        "": {"checkpoint": "ball/target"},
+        "`assigns`": {"checkpoint": "ball/target", "assigns": True},
+    },
     "robot_simulator_node": {
         "": {},
         "a camera in `task`": {"task": "ball_camera"},

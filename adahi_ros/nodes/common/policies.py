@@ -22,9 +22,9 @@ CHECKPOINT = "DIRECTORY/NAME of the policy's checkpoint; a relative path is belo
 
 @dataclass(frozen=True)
 class PolicyParameters:
-    """Parameters for `policy_from`; each node overrides the default checkpoint."""
+    """Parameters for `policy_from`."""
 
-    checkpoint: str = parameter("ball/draft", CHECKPOINT)
+    checkpoint: str = parameter("", CHECKPOINT, optional=True)
     backend: str = parameter("onnxruntime", "Inference backend", choices=tuple(sorted(BACKENDS)))
 
 
@@ -55,6 +55,8 @@ def policy_from(
         ParameterError: it cannot be loaded, or its sizes are too large for messages; names the parameter,
             its value and why.
     """
+    if not values.checkpoint:
+        raise ParameterError(f"checkpoint: '', must be {CHECKPOINT}")
     try:
         policy = load_policy(named(values.checkpoint, CHECKPOINTS), values.backend, **compute)
     except (CheckpointError, OSError) as error:
