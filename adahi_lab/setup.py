@@ -22,8 +22,6 @@ VERBS = {  # of the command `adahi`, with the function in adahi_lab/cli that is 
     "train policy": "training:train",
     "train corrector": "distill:distill",
     "train encoder": "trained_parts:train_encoder",
-    "train feedback": "trained_parts:train_feedback",
-    "train states": "trained_parts:train_states",
     "thresholds": "calibration:calibrate",
     "import vqbet": "lerobot:policy",
     "export": "training:export",
@@ -36,9 +34,7 @@ VERBS = {  # of the command `adahi`, with the function in adahi_lab/cli that is 
     "lab compare": "comparison:compare",
     "lab curve": "comparison:curve",
     "lab tune": "tuning:tune",
-    "lab spot": "spot:spot",
     "lab learn": "learning:learn",
-    "lab committee": "committee:committee",
     "lab index": "dataset:index",
     "lab bench latency": "bench:latency",
     "lab bench peers": "bench:peers",
@@ -86,7 +82,9 @@ setup(
     name=NAME,
     version="0.3.0",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["reporting/*.j2", "reporting/*.js", "*/*.yaml", "papers/*/*.ini"]},
+    package_data={
+        NAME: ["reporting/*.j2", "reporting/*.js", "*/*.yaml", "papers/*/*.ini", "papers/*/*.yaml"]
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,10 @@ from adahi_lab.cli.fields import with_fields
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import command_line, progress, say, write_json
 from adahi_ros.core.assets import asset, shipped
+from adahi_ros.core.registry import Registry
+
+EXPORTS: Registry[Callable[[Path, Path], None]] = Registry("adahi_lab.exports", {})
+"""Write a network in another way, from its file for ONNX Runtime; by the name of the backend."""
 
 FOR_CORRECTIONS = [
     *(each.name for kind in (learning.CorrectedRuns, learning.Learning) for each in fields(kind)),
@@ -117,8 +122,6 @@ def export(
     int8: Annotated[bool, Option("--int8", help="Write NAME.int8.onnx, too, for the backend int8.")] = False,
 ) -> None:
     """Write NAME.onnx beside each policy, for robots without torch."""
-    from adahi_lab.papers.dyq_vla.eight_bits import INT8
-    from adahi_lab.papers.dyq_vla.quantization import quantize
     from adahi_ros.policies.networks.onnx_export import export as write_onnx
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
@@ -129,6 +132,6 @@ def export(
         write_onnx(checkpoint, path)
         say(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
         if int8:
-            light = options.replaceable("--checkpoints", checkpoint.weights.with_suffix(INT8), overwrite)
-            quantize(path, light)
+            light = checkpoint.weights.with_suffix(".int8.onnx")
+            EXPORTS["int8"](path, options.replaceable("--checkpoints", light, overwrite))
             say(f"{light}: {light.stat().st_size / 1e3:.0f} kB")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costs of a control step on the robot for each method, and of a verification at the verifier.
 
-    OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/method_cost.py TASK
+    OPENBLAS_NUM_THREADS=1 .venv/bin/python -m adahi_lab.papers.method_cost TASK
         [--methods M,M,...] [--checkpoints FOLDER] [--json FILE]
 
 Real episodes one by one, the methods in turns, by the shipped policies and calibration of a task; a gate

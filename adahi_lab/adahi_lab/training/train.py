@@ -14,6 +14,7 @@ from rich.progress import Progress
 
 from adahi_lab.papers.tokens.token_checkpoint import load_codec, save_codec
 from adahi_lab.papers.tokens.token_torch import save_tokens
+from adahi_lab.papers.tokens.token_training import codec_of, train_tokens
 from adahi_lab.tasks import make
 from adahi_lab.tasks.demonstrations import seen_by_robots
 from adahi_lab.training.fitting import FitConfig, Run
@@ -31,7 +32,6 @@ from adahi_lab.training.recipes import (
     TokenRecipe,
 )
 from adahi_lab.training.staging import StagedFolder
-from adahi_lab.training.token_training import codec_of, train_tokens
 from adahi_lab.training.train_corrector import train_in_simulation
 from adahi_lab.training.trainer import TOKENIZER, Stages, Trainer
 from adahi_lab.training.vqbet_training import train_policy, train_tokenizer

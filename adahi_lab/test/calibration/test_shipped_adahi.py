@@ -33,7 +33,7 @@ def test_shipped_adahi_beats_chance_at_its_rate(task: str, episodes: int) -> Non
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("task", "episodes", "threshold"), [("ball", 200, 0.8293), ("swarm", 60, 0.5311)])
 def test_an_average_of_several_actions_beats_chance_too(task: str, episodes: int, threshold: float) -> None:
-    """With a smoothing factor of 0.3, at the threshold that benchmarks/moving_average.py found."""
+    """With a smoothing factor of 0.3, at the threshold that papers/adahi/moving_average.py found."""
     comparison = Comparison.shipped(task, SEED)
     made = comparison.calibration
     averaged = replace(made, smoothing=0.3, thresholds={**made.thresholds, "deviation": threshold})

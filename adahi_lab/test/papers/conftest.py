@@ -1,3 +1,5 @@
+"""Fixtures of the papers' rooms: untrained token policies, and a few chunks of the shipped ones."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -6,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from test.papers.token_lines import FOLDER, SEED, TASK
 
 from adahi_lab.papers.tokens.token_checkpoint import save_codec
 from adahi_lab.papers.tokens.token_codes import BinCodec
 from adahi_lab.papers.tokens.token_network import TokenNetwork
+from adahi_lab.papers.tokens.token_pair import Chunks
 from adahi_lab.papers.tokens.token_sizes import TokenConfig
 from adahi_lab.papers.tokens.token_torch import save_tokens
 from adahi_ros.core.signature import Observations
@@ -49,3 +53,11 @@ def seen(batch: int, config: TokenConfig = TARGET, seed: int = 0) -> Observation
     features = {"observation": rng.normal(size=(batch, H, SEEN)).astype(np.float32)}
     goals = rng.normal(size=(batch, config.goal_dim)).astype(np.float32)
     return Observations(features, {"goal": goals} if config.goal_dim else {})
+
+
+@pytest.fixture
+def chunks(tmp_path: Path) -> Chunks:
+    """The first three chunks of the shipped pair."""
+    made = Chunks(TASK, FOLDER, tmp_path, 2, SEED)
+    del made.seen[3:]
+    return made

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The distance of the verifier's replies from the target's distribution, behind each gate.
 
-    .venv/bin/python benchmarks/exactness.py [TASK] [--episodes N] [--json FILE]
+    .venv/bin/python -m adahi_lab.papers.adahi.exactness [TASK] [--episodes N] [--json FILE]
 
 Computes total variations from the target's distribution of codes at every observation of hybrid inference
 behind a gate, over all combinations of codes, without sampling. It has them for replies (the mean and the

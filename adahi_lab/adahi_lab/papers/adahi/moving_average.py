@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ADAHI with a real moving average beside its shipped form, against a random gate at the same rate.
 
-    .venv/bin/python benchmarks/moving_average.py TASK [--episodes N] [--json FILE]
+    .venv/bin/python -m adahi_lab.papers.adahi.moving_average TASK [--episodes N] [--json FILE]
 
 With a smoothing factor of 1 the average is the last executed action alone. Beside it and the shipped factor
 stand 0.3 and the factor below 1 that ranks rejections best. Each threshold is searched for the shipped rate,

@@ -15,12 +15,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from adahi_lab.papers.cosine.train_committee import by_goal
 from adahi_lab.papers.tokens.token_checkpoint import load_tokens
 from adahi_lab.papers.tokens.token_network import TokenNetwork
 from adahi_lab.papers.tokens.token_torch import load_network, save_tokens
 from adahi_lab.tasks.demonstrations import collect_parallel, seen_by_robots
 from adahi_lab.training.fitting import FitConfig, Run, fit
-from adahi_lab.training.train_committee import by_goal
 from adahi_ros.policies.networks.step_dataset import action_chunks, step_goals, window_indices
 
 SEED, KINDS = 3, 2

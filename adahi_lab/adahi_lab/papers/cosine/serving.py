@@ -15,8 +15,8 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from adahi_lab.decoding.collaboration import Load, Opinion, Router, fused, group_size, tokens_to_draft
-from adahi_lab.papers.pipeinfer.token_runs import agreed
+from adahi_lab.papers.cosine.collaboration import Load, Opinion, Router, fused, group_size, tokens_to_draft
+from adahi_lab.papers.tokens.texts import agreed
 
 
 class Chunk(Protocol):

@@ -8,8 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from adahi_lab.decoding.collaboration import Opinion
-from adahi_lab.decoding.serving import DraftedText, Robot, Served, Service, Serving, Way
+from adahi_lab.papers.cosine.collaboration import Opinion
+from adahi_lab.papers.cosine.serving import DraftedText, Robot, Served, Service, Serving, Way
+from adahi_lab.papers.tokens.greedy_draft import GreedyDraft
+from adahi_lab.papers.tokens.texts import PolicyText
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
+from adahi_ros.core.proposal import softmax
+from adahi_ros.core.signature import Observations
 
 
 class MadeUpDrafts(DraftedText):
@@ -36,6 +41,31 @@ class MadeUpDrafts(DraftedText):
     def own(self, tokens: Sequence[int]) -> list[int]:
         """See `Text`."""
         return list(range(len(tokens) + 1))
+
+
+class PolicyDrafts(PolicyText):
+    """A `DraftedText` of several drafts.
+
+    Args:
+        drafts: by number.
+        target, for_draft, for_target: see `PolicyText`.
+    """
+
+    def __init__(
+        self,
+        drafts: Sequence[TokenPolicy],
+        target: TokenPolicy,
+        for_draft: Observations,
+        for_target: Observations,
+    ) -> None:
+        super().__init__(drafts[0], target, for_draft, for_target)
+        self._drafts = [GreedyDraft(draft, for_draft) for draft in drafts]
+
+    def opinion(self, drafter: int, tokens: Sequence[int]) -> Opinion:
+        """See `DraftedText`."""
+        probabilities = softmax(self._drafts[drafter].logits(tokens), 1.0)
+        token = int(probabilities.argmax())
+        return Opinion(token, float(probabilities[token]))
 
 
 def serve(texts: Sequence[Sequence[DraftedText]], way: Way, service: Service) -> Served:

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from adahi_lab.decoding.collaboration import Opinion
-from adahi_lab.decoding.greedy_draft import GreedyDraft
-from adahi_lab.decoding.observed_chunks import Seen, load_token_policy
-from adahi_lab.decoding.serving import Robot, Served, Service, Serving, Way
 from adahi_lab.environment_variables import environment_variables
+from adahi_lab.papers.cosine.collaboration import Opinion
+from adahi_lab.papers.cosine.serving import Robot, Served, Service, Serving, Way
+from adahi_lab.papers.tokens.greedy_draft import GreedyDraft
+from adahi_lab.papers.tokens.observed_chunks import Seen, load_token_policy
 from adahi_ros.core.proposal import softmax
 from adahi_ros.core.signature import Observations
 from adahi_ros.server.ray.ray_head import ENVIRONMENT, OBJECT_STORE_BYTES

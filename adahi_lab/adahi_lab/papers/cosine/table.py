@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """CoSine: several robots, several drafters and one verifier.
 
-    .venv/bin/python benchmarks/collaborative_decoding.py clock
-    .venv/bin/python benchmarks/collaborative_decoding.py drafters TASK FOLDER OUT [--episodes 240]
-    .venv/bin/python benchmarks/collaborative_decoding.py pair TASK OUT [--robots 8]
-    .venv/bin/python benchmarks/collaborative_decoding.py ray TASK OUT [--pass-ms 400]
+    .venv/bin/python -m adahi_lab.papers.cosine.table clock
+    .venv/bin/python -m adahi_lab.papers.cosine.table drafters TASK FOLDER OUT [--episodes 240]
+    .venv/bin/python -m adahi_lab.papers.cosine.table pair TASK OUT [--robots 8]
+    .venv/bin/python -m adahi_lab.papers.cosine.table ray TASK OUT [--pass-ms 400]
 
 `clock` simulates robots by a test clock, with made-up tokens: four drafters, each better at one of four kinds
 of task. `drafters` trains a specialised draft for each of two kinds, in about two minutes of a core. `pair`
@@ -25,11 +25,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from adahi_lab.decoding.drafters import GENERAL, KINDS, train_drafters
-from adahi_lab.decoding.observed_chunks import Seen, by_robot, load_token_policy, observed_chunks
-from adahi_lab.decoding.serving import COSINE, DraftedText, Served, Service, Way
-from adahi_lab.decoding.serving_clock import MadeUpDrafts, serve
-from adahi_lab.decoding.texts import PolicyDrafts, own_chunk
+from adahi_lab.papers.cosine.drafters import GENERAL, KINDS, train_drafters
+from adahi_lab.papers.cosine.serving import COSINE, DraftedText, Served, Service, Way
+from adahi_lab.papers.cosine.serving_clock import MadeUpDrafts, PolicyDrafts, serve
+from adahi_lab.papers.tokens.observed_chunks import Seen, by_robot, load_token_policy, observed_chunks
+from adahi_lab.papers.tokens.texts import own_chunk
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.cli.terminal import job_bar
@@ -110,9 +110,7 @@ def drafters(
     episodes: Annotated[int, typer.Option(min=10, help="Demonstrated")] = 240,
 ) -> None:
     """Train specialised drafts, and a general one in the same way."""
-    command = (
-        f"python benchmarks/collaborative_decoding.py drafters {task} {folder} OUT --episodes {episodes}"
-    )
+    command = f"python -m adahi_lab.papers.cosine.table drafters {task} {folder} OUT --episodes {episodes}"
     train_drafters(task, folder, out, episodes, command, console.print)
 
 
@@ -187,7 +185,7 @@ def on_ray(
     address: Annotated[str, typer.Option(help="Of a Ray with nodes for drafters and verifier")] = "",
 ) -> None:
     """Run drafters and verifier as actors on the nodes of a Ray, and simulate the same."""
-    from adahi_lab.decoding.serving_ray import RayService, nodes_of
+    from adahi_lab.papers.cosine.serving_ray import RayService, nodes_of
 
     trained = Trained.train(task, out, robots, chunks)
     own, unit_s = trained.own, 1e-3 * pass_ms

@@ -42,8 +42,8 @@ def committee(
     import torch
 
     from adahi_lab.papers.cosine.committee import CommitteeRules
+    from adahi_lab.papers.cosine.train_committee import Lessons, by_fit, by_goal, train_committee
     from adahi_lab.tasks.demonstrations import seen_by_robots
-    from adahi_lab.training.train_committee import Lessons, by_fit, by_goal, train_committee
     from adahi_ros.core.schema import checked
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_tokenizer
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Widths of activations of a policy of tokens, as DyQ-VLA allocates them: bytes, time, distances and success.
 
-    .venv/bin/python benchmarks/token_widths.py TASK FOLDER [--episodes N] [--json FILE]
+    .venv/bin/python -m adahi_lab.papers.dyq_vla.table TASK FOLDER [--episodes N] [--json FILE]
 
 FOLDER is one of config/switched, with a target of the kind `widths`. The first table has the cost of a chunk
 at each width, and how far its actions are from those of the full network with the same draws, in action
@@ -21,8 +21,6 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from adahi_lab.decoding.observed_chunks import load_token_policy, some_chunks, success_of_chunks
-from adahi_lab.decoding.token_pair import kilobytes
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
 from adahi_lab.papers.dyq_vla.token_widths import (
@@ -32,7 +30,9 @@ from adahi_lab.papers.dyq_vla.token_widths import (
     packed_run,
     packed_session,
 )
+from adahi_lab.papers.tokens.observed_chunks import load_token_policy, some_chunks, success_of_chunks
 from adahi_lab.papers.tokens.token_checkpoint import load_tokens
+from adahi_lab.papers.tokens.token_pair import kilobytes
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.core.assets import CHECKPOINTS, named
@@ -91,10 +91,8 @@ def main(
     read = load_tokens(path)
     full, draft = load_token_policy(path), load_token_policy(path.with_name("draft"))
     size, session = packed_session(read)
-    names = ("coarse_speed", "large_jerk", "jerk_share")
-    kinematics = Kinematics(
-        tuple(settings["moving"]), *(settings[name] for name in names), tuple(settings["limits"])
-    )
+    proxies = {name: settings[name] for name in ("coarse_speed", "large_jerk", "jerk_share")}
+    kinematics = Kinematics(tuple(settings["moving"]), limits=tuple(settings["limits"]), **proxies)
     run = packed_run(read, session)
     policies: dict[str, TokenPolicy] = {"full": full}
     policies |= {f"{each} bits": WidthsPolicy(read, run, fixed(kinematics, each)) for each in WIDTHS}

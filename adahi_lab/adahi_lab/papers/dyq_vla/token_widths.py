@@ -97,6 +97,7 @@ class WidthsPolicy(TokenPolicy):
         run: the packed network: takes its inputs and the levels.
         kinematics: decides.
         full: the full network, for the widest; None where that runs the packed one.
+        packed_bytes: size of the packed network's file.
 
     Raises:
         ValueError: the policy does not observe the motion.
@@ -108,11 +109,12 @@ class WidthsPolicy(TokenPolicy):
         run: RunNetwork,
         kinematics: Kinematics,
         full: RunNetwork | None = None,
+        packed_bytes: int = 0,
     ) -> None:
         super().__init__(checkpoint, run)
         if max(kinematics.moving) >= checkpoint.sizes.state_dim:
             raise ValueError(f"moving: {kinematics.moving}, must be below {checkpoint.sizes.state_dim}")
-        self._kinematics, self._full = kinematics, full
+        self._kinematics, self._full, self.packed_bytes = kinematics, full, packed_bytes
 
     def widths(self, observations: Observations) -> np.ndarray:
         """See `TokenPolicy`."""
@@ -174,7 +176,7 @@ def load_widths(
     beside = read.weights.with_suffix(FULL)
     fits = beside.is_file() and size + beside.stat().st_size <= 1e3 * memory_kb
     kinematics = Kinematics(tuple(moving), coarse_speed, large_jerk, jerk_share, tuple(limits))
-    return WidthsPolicy(read, packed_run(read, session), kinematics, read.on_onnx() if fits else None)
+    return WidthsPolicy(read, packed_run(read, session), kinematics, read.on_onnx() if fits else None, size)
 
 
 def packed_session(checkpoint: TokenCheckpoint) -> tuple[int, Session]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A robot with two verifiers, each across an emulated link; the first link may be worse.
 
-    .venv/bin/python benchmarks/hedged.py compare [--episodes N] [--json FILE]
+    .venv/bin/python -m adahi_lab.papers.hedged.table compare [--episodes N] [--json FILE]
 
 Ball balancing in real time, 20 Hz. With `wait` every draft is sent, and the command waits for the reply for
 up to 45 ms. With `gated`, the node's defaults, the gate decides, and the command waits for up to 30 ms. With

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a chunk takes on several machines, by a simulated clock. The decisions are those of `TokenRuns`.
+"""How long a pipelined chunk takes, by a simulated clock. The decisions are those of `TokenRuns`.
 
     drafter ──▶ link ──▶ lane 1: stage 1 ▶ stage 2 ▶ ...       PipeInfer: one lane of several stages
                          lane 2: ...                           DSI: several lanes of one stage
@@ -12,85 +12,25 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 
-from adahi_lab.decoding.texts import Text
-from adahi_lab.papers.pipeinfer.token_runs import Run, TokenRuns, agreed, contradicts
+from adahi_lab.papers.pipeinfer.token_runs import Run, TokenRuns, contradicts
+from adahi_lab.papers.tokens.run_clock import Decoded, Machines
+from adahi_lab.papers.tokens.texts import Text, agreed
+from adahi_lab.papers.tokens.token_pair import CLUSTER, TOKENS_PER_RUN, Chunks, Simulated, by_clock
 
-
-@dataclass(frozen=True)
-class Machines:
-    """Where target and draft run.
-
-    Attributes:
-        lanes: instances of the target.
-        stages: machines that share an instance.
-        layers: of each stage.
-        layer_s: duration of a layer, for any number of tokens.
-        draft_s: duration of a drafted token.
-        link_s: one way between drafter and target.
-        cancels: void runs stop between layers; else they are read to their end.
-    """
-
-    lanes: int = 1
-    stages: int = 1
-    layers: int = 1
-    layer_s: float = 1.0
-    draft_s: float = 0.1
-    link_s: float = 0.0
-    cancels: bool = True
-
-    @property
-    def pass_s(self) -> float:
-        """Duration of a pass."""
-        return self.stages * self.layers * self.layer_s
+INSTANCES = 7  # as in DSI's simulations
+UNBOUNDED = 1000  # runs in flight
 
 
-@dataclass
-class Decoded:
-    """The work for one chunk.
-
-    Attributes:
-        tokens: of the chunk.
-        time_s: until the drafter knows all of them.
-        passes: that started.
-        void: passes that were stopped.
-        saved: layers that these did not pass.
-        drafted: tokens that were drafted.
-    """
-
-    tokens: list[int] = field(default_factory=list)
-    time_s: float = 0.0
-    passes: int = 0
-    void: int = 0
-    saved: int = 0
-    drafted: int = 0
-
-
-def alone(text: Text, machines: Machines) -> Decoded:
-    """Decode token by token, without a draft."""
-    made = Decoded(time_s=2.0 * machines.link_s)
-    while len(made.tokens) < text.length:
-        made.tokens.append(text.own(made.tokens)[-1])
-        made.passes += 1
-        made.time_s += machines.pass_s
-    return made
-
-
-def speculative(text: Text, batch: int, machines: Machines) -> Decoded:
-    """Draft some tokens, wait for the pass over them, and so on (Leviathan et al., 2023)."""
-    made = Decoded()
-    while len(made.tokens) < text.length:
-        run = list(made.tokens)
-        while len(run) < min(len(made.tokens) + batch, text.length - 1):
-            run.append(text.drafted(run))
-            made.drafted += 1
-            made.time_s += machines.draft_s
-        accepted, following = agreed(run, text.own(run))
-        made.tokens = [*run[:accepted], following]
-        made.passes += 1
-        made.time_s += machines.pass_s + 2.0 * machines.link_s
-    return made
+def ways(chunks: Chunks) -> dict[str, Simulated]:
+    """Return PipeInfer and DSI; see `Clock`."""
+    instances = replace(CLUSTER, stages=1, layers=CLUSTER.stages * CLUSTER.layers)
+    lanes = {f"DSI, {count}": (replace(instances, lanes=count), count) for count in (2, INSTANCES)}
+    return {
+        name: by_clock(chunks, lambda text, how=how: pipelined(text, TOKENS_PER_RUN, *how))  # type: ignore[misc]
+        for name, how in {"PipeInfer": (CLUSTER, UNBOUNDED), **lanes}.items()
+    }
 
 
 def pipelined(text: Text, batch: int, machines: Machines, most: int) -> Decoded:

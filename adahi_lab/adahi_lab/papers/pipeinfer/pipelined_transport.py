@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from adahi_lab.decoding.greedy_draft import GreedyDraft
 from adahi_lab.papers.pipeinfer.token_runs import Run, TokenRuns
+from adahi_lab.papers.tokens.greedy_draft import GreedyDraft
 from adahi_lab.papers.tokens.token_codes import BinCodec
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.proposal import UNITS

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """PipeInfer and DSI: how long a chunk of tokens takes while drafts of it are verified.
 
-    .venv/bin/python benchmarks/pipelined_decoding.py clock
+    .venv/bin/python -m adahi_lab.papers.pipeinfer.table clock
 
-Simulates machines by a test clock, for made-up chunks with any rate of acceptance; token_pair.py does so for
-the chunks of a draft and its target. Every way gives the target's own chunk, or the program ends.
+Simulates machines by a test clock, for made-up chunks with any rate of acceptance; the table of papers/tokens
+does so for the chunks of a draft and its target. Every way gives the target's own chunk, or the program ends.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from dataclasses import replace
 import typer
 from rich.console import Console
 
-from adahi_lab.decoding.run_clock import Decoded, Machines, alone, pipelined, speculative
-from adahi_lab.decoding.texts import MadeUpText, Text, own_chunk
-from adahi_lab.decoding.token_pair import CLUSTER, INSTANCES, TOKENS_PER_RUN, UNBOUNDED
+from adahi_lab.papers.pipeinfer.pipelined_clock import INSTANCES, UNBOUNDED, pipelined
+from adahi_lab.papers.tokens.run_clock import Decoded, Machines, alone, speculative
+from adahi_lab.papers.tokens.texts import MadeUpText, Text, own_chunk
+from adahi_lab.papers.tokens.token_pair import CLUSTER, TOKENS_PER_RUN
 from adahi_lab.reporting.tables import narrow_table, number
 
 SEED, LENGTH, REPEATS = 11, 64, 8

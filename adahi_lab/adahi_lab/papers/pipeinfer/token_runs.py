@@ -116,15 +116,3 @@ class TokenRuns:
 def contradicts(tokens: Sequence[int], verified: Sequence[int]) -> bool:
     """Return whether tokens continue, or are, others than the verified ones."""
     return any(ours != theirs for ours, theirs in zip(tokens, verified, strict=False))
-
-
-def agreed(tokens: Sequence[int], own: Sequence[int]) -> tuple[int, int]:
-    """Return how many tokens of a run are the target's own, and its token after these.
-
-    Args:
-        tokens: of the run, n.
-        own: the target's choice of each of these and of the next token, n + 1, each after the run's tokens
-            before it.
-    """
-    accepted = next((index for index, token in enumerate(tokens) if token != own[index]), len(tokens))
-    return accepted, own[accepted]

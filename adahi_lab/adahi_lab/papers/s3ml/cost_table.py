@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What SROS 2 costs: round trips and bytes on the wire, without security and with it, in turns.
 
-    python -m benchmarks.security_cost compare [--rounds N] [--json FILE]
+    python -m adahi_lab.papers.s3ml.cost_table compare [--rounds N] [--json FILE]
 
-Calls of a service that does nothing, by the keys, the interface and with the needs of `benchmarks.security`.
+Calls of a service that does nothing, by the keys, the interface and with the needs of `table.py`.
 Prints milliseconds and bytes; asserts nothing.
 """
 
@@ -22,10 +22,8 @@ from adahi_msgs.srv import VerifyDraft
 from rclpy.node import Node
 from rich.table import Table
 
-from adahi_ros.nodes.common.executors import executor_of
-from adahi_ros.nodes.common.qos import verify_qos
-from benchmarks.loopback import stage, watched
-from benchmarks.security import (
+from adahi_lab.papers.s3ml.loopback import stage, watched
+from adahi_lab.papers.s3ml.table import (
     DEADLINE_S,
     MARK,
     OFF,
@@ -37,6 +35,8 @@ from benchmarks.security import (
     node_of,
     report,
 )
+from adahi_ros.nodes.common.executors import executor_of
+from adahi_ros.nodes.common.qos import verify_qos
 
 COLUMNS = ("request, bytes", "security", "p50, ms", "p95, ms", "lost", "calls", "payload per call, bytes")
 SIZES = (1_000, 20_000, 200_000)
@@ -70,7 +70,7 @@ def drives(node: Node, seconds: float, size: int) -> dict[str, Any]:
     if not client.wait_for_service(20.0):
         raise SystemExit("no service after 20 s")
     request = VerifyDraft.Request(observation_window=array("f", bytes(size - size % 4)))
-    took_ms, lost = [], 0
+    took_ms, lost = list[float](), 0
     begin_s = time.monotonic() + 1.0
     counted = False
     while time.monotonic() < begin_s + seconds:
@@ -130,8 +130,8 @@ def _drive(
 ) -> dict[str, Any]:
     options = ("--seconds", str(seconds), "--size", str(size))
     with watched(domain, MARK) as wire:
-        echo = Part("echo", "r1", "server", server, program="benchmarks.security_cost")
-        drive = Part("drive", "r1", "r1", robot, *options, program="benchmarks.security_cost")
+        echo = Part("echo", "r1", "server", server, program="adahi_lab.papers.s3ml.cost_table")
+        drive = Part("drive", "r1", "r1", robot, *options, program="adahi_lab.papers.s3ml.cost_table")
         drive.line()  # begin
         before = wire.payload
         found = drive.end()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A domain on the loopback interface alone, by UDP, and its visible traffic; needs root.
 
-For `benchmarks.security` and `benchmarks.security_cost`.
+For `adahi_lab.papers.s3ml.table` and `adahi_lab.papers.s3ml.cost_table`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests which unauthorised participants SROS 2 keeps out.
 
-    python -m benchmarks.security trial [--unchecked FOLDER] [--json FILE]
+    python -m adahi_lab.papers.s3ml.table trial [--unchecked FOLDER] [--json FILE]
 
 Needs root, to see what is on the wire, `ros2 security`, and a Fast DDS with security, as ROS's packages
 have it, and its wheels do not. The keys are those of `adahi keys`, the verifier is the real node, a robot
@@ -36,12 +36,12 @@ from rclpy.node import Node
 from rich.console import Console
 from rich.table import Table
 
+from adahi_lab.papers.s3ml.loopback import stage, watched
 from adahi_ros.client import VerifierClient, VerifierError
 from adahi_ros.core.assets import asset
 from adahi_ros.nodes.common.qos import LISTENING, verify_qos
 from adahi_ros.nodes.launching.modules import MODULES
 from adahi_ros.security.keystores import MACHINES, Keystore
-from benchmarks.loopback import stage, watched
 
 SECONDS = 5.0  # of each attempt
 PERIOD_S = 0.05
@@ -154,11 +154,13 @@ def answers(node: Node, robot: str, seconds: float) -> dict[str, Any]:
 
 
 def listens(node: Node, robot: str, seconds: float) -> dict[str, Any]:
-    """Hear what a robot says of itself."""
+    """Receive what a robot says of itself."""
     robot_ids: list[str] = []
-    node.create_subscription(
-        DraftStatus, f"/{robot}/draft_status", lambda status: robot_ids.append(status.robot_id), LISTENING
-    )
+
+    def note(status: DraftStatus) -> None:
+        robot_ids.append(status.robot_id)
+
+    node.create_subscription(DraftStatus, f"/{robot}/draft_status", note, LISTENING)
     _spin(node, seconds)
     return {"heard": len(robot_ids)}
 
@@ -187,7 +189,7 @@ class Part:
         namespace: str,
         environment: Mapping[str, str],
         *more: str,
-        program: str = "benchmarks.security",
+        program: str = "adahi_lab.papers.s3ml.table",
     ) -> None:
         command = [sys.executable, "-m", program, "be", part, robot, namespace, *more]
         pipe = subprocess.PIPE

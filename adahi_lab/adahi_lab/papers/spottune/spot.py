@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_lab.tuning.spot_trace import SpotTrace
+from adahi_lab.papers.spottune.spot_trace import SpotTrace
 
 LOOKS_BACK_H = 6
 RIDGE = 1e-3

@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from adahi_lab.figures import Figures
-from adahi_lab.tuning.spot import (
+from adahi_lab.papers.spottune.spot import (
     Bill,
     Chooser,
     Predictor,
@@ -21,7 +21,7 @@ from adahi_lab.tuning.spot import (
     on_demand,
     replay,
 )
-from adahi_lab.tuning.spot_trace import SpotTrace
+from adahi_lab.papers.spottune.spot_trace import SpotTrace
 
 ON_DEMAND, CHEAPEST, TREND, TREND_ALONE = "on demand", "cheapest spot", "by trend", "by trend, no refund"
 LEVEL = 0.95

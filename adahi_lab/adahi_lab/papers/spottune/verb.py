@@ -37,9 +37,9 @@ def spot(
     json_file: options.JsonFile = None,
 ) -> None:
     """Choose spot instances by trend, and replay the costs of a search."""
-    from adahi_lab.tuning.spot import Predictor, Rules, by_trend
-    from adahi_lab.tuning.spot_costs import Search, costs, over_traces
-    from adahi_lab.tuning.spot_trace import load_trace, made_trace
+    from adahi_lab.papers.spottune.spot import Predictor, Rules, by_trend
+    from adahi_lab.papers.spottune.spot_costs import Search, costs, over_traces
+    from adahi_lab.papers.spottune.spot_trace import load_trace, made_trace
     from adahi_ros.core.assets import asset
 
     if make is not None:

@@ -3,7 +3,7 @@
 
     adahi data simulate TASK --episodes 400 --action-noise 0 --out demos.safetensors
     adahi lab index TASK --demos demos.safetensors --out FOLDER          # for HeiSD
-    .venv/bin/python benchmarks/token_pair.py TASK FOLDER OUT [--episodes 200]
+    .venv/bin/python -m adahi_lab.papers.tokens.table TASK FOLDER OUT [--episodes 200]
 
 FOLDER has the pair. OUT keeps what is measured, so a run that was stopped goes on where it was, and the
 drafts of CoSine, which are trained there first, in two minutes. Episodes run as in `adahi evaluate`.
@@ -25,12 +25,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from adahi_lab.decoding.drafters import KINDS, train_drafters
-from adahi_lab.decoding.observed_chunks import load_token_policy, observed_chunks
-from adahi_lab.decoding.token_pair import (
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
+from adahi_lab.methods.methods import for_task
+from adahi_lab.papers.tokens.observed_chunks import load_token_policy
+from adahi_lab.papers.tokens.token_pair import (
     DRAFT_S,
     GROUPS,
     PACKED,
+    Chunks,
     Group,
     Line,
     Played,
@@ -40,19 +44,12 @@ from adahi_lab.decoding.token_pair import (
     play,
     simulated,
 )
-from adahi_lab.evaluation.episodes import evaluation_episodes
-from adahi_lab.evaluation.evaluate import Comparison
-from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
-from adahi_lab.methods.methods import for_task
-from adahi_lab.papers.dyq_vla.token_widths import packed_session
-from adahi_lab.papers.tokens.token_checkpoint import load_tokens
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.cli.terminal import job_bar
-from adahi_ros.core.assets import CHECKPOINTS, asset, named
+from adahi_ros.core.assets import asset
 from adahi_ros.core.written_files import replacing
-from adahi_ros.core.yaml_files import read_yaml
 
-ROWS, CLOCK, DRAFTERS = "rows.json", "clock.json", "drafters"
+ROWS, CLOCK = "rows.json", "clock.json"
 HEADS = ("time", "x target", "x spec.", "length", "passes", "rounds", "robot kB", "server kB")
 LEGEND = (
     f"Time: for an action, where a pass of the target takes 1 and a drafted token {DRAFT_S:g}, without "
@@ -87,22 +84,15 @@ class Kept:
         return self._known[key]
 
 
-def at_clock(task: str, folder: Path, out: Path, episodes: int, seed: int) -> dict[str, Simulated]:
-    """Return the ways on several machines; trains the drafts of CoSine where they are missing."""
-    if not (out / DRAFTERS).is_dir():
-        unfinished = out / f"{DRAFTERS}.partial"
-        command = f"python benchmarks/collaborative_decoding.py drafters {task} {folder} OUT"
-        train_drafters(task, folder, unfinished, 240, command, print)
-        unfinished.rename(out / DRAFTERS)
-    draft, target = (load_token_policy(folder / name) for name in ("draft", "target"))
-    special = [load_token_policy(out / DRAFTERS / f"draft_{kind}") for kind in range(KINDS)]
-    about = draft.digest, target.digest, *(each.digest for each in special), episodes, seed
+def at_clock(chunks: Chunks) -> dict[str, Simulated]:
+    """Return the ways on several machines."""
+    about = chunks.draft.digest, chunks.target.digest, chunks.episodes, chunks.seed
 
     def measure() -> dict[str, Any]:
-        made = simulated((draft, target), special, observed_chunks(task, draft, target, episodes, seed))
-        return {name: asdict(each) for name, each in made.items()}
+        return {name: asdict(each) for name, each in simulated(chunks).items()}
 
-    return {name: Simulated(**each) for name, each in Kept(out / CLOCK).measured_once(about, measure).items()}
+    kept = Kept(chunks.out / CLOCK).measured_once(about, measure)
+    return {name: Simulated(**each) for name, each in kept.items()}
 
 
 def played(
@@ -203,15 +193,15 @@ def main(
     groups = [group for group in GROUPS if clocked or not any(line.way for line in group.lines)]
     every = [line for group in groups for line in group.lines]
     found = played(task, folder, every, episodes, seed, out / ROWS)
-    clock = at_clock(task, folder, out, clocked, seed) if clocked else {}
+    clock = at_clock(Chunks(task, folder, out, clocked, seed)) if clocked else {}
     sizes = {}
     for line in every:
         if line.method and line not in found:
             continue
         packed = 0
         if PACKED in line.server:
-            settings = read_yaml(asset(for_task(line.checkpoints, task, folder)) / "target.yaml")
-            packed, _ = packed_session(load_tokens(named(settings["checkpoint"], CHECKPOINTS)))
+            where = asset(for_task(line.checkpoints, task, folder))
+            packed = vars(load_token_policy(where / "target"))["packed_bytes"]
         sizes[line] = kilobytes(line.robot, folder, packed), kilobytes(line.server, folder, packed)
     title = f"{task}: methods of papers on a pair of token policies, {episodes} episodes, seed {seed}"
     names = ["a request is for", "method", "its paper"]

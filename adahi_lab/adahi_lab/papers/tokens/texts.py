@@ -8,10 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from adahi_lab.decoding.collaboration import Opinion
-from adahi_lab.decoding.greedy_draft import GreedyDraft
+from adahi_lab.papers.tokens.greedy_draft import GreedyDraft
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
-from adahi_ros.core.proposal import softmax
 from adahi_ros.core.signature import Observations
 
 
@@ -86,34 +84,21 @@ class PolicyText(Text):
         return self._known[key]
 
 
-class PolicyDrafts(PolicyText):
-    """A `DraftedText` of several drafts.
-
-    Args:
-        drafts: by number.
-        target, for_draft, for_target: see `PolicyText`.
-    """
-
-    def __init__(
-        self,
-        drafts: Sequence[TokenPolicy],
-        target: TokenPolicy,
-        for_draft: Observations,
-        for_target: Observations,
-    ) -> None:
-        super().__init__(drafts[0], target, for_draft, for_target)
-        self._drafts = [GreedyDraft(draft, for_draft) for draft in drafts]
-
-    def opinion(self, drafter: int, tokens: Sequence[int]) -> Opinion:
-        """See `DraftedText`."""
-        probabilities = softmax(self._drafts[drafter].logits(tokens), 1.0)
-        token = int(probabilities.argmax())
-        return Opinion(token, float(probabilities[token]))
-
-
 def own_chunk(text: Text) -> list[int]:
     """Return the target's chunk, token by token."""
     tokens: list[int] = []
     while len(tokens) < text.length:
         tokens.append(text.own(tokens)[-1])
     return tokens
+
+
+def agreed(tokens: Sequence[int], own: Sequence[int]) -> tuple[int, int]:
+    """Return how many tokens of a run are the target's own, and its token after these.
+
+    Args:
+        tokens: of the run, n.
+        own: the target's choice of each of these and of the next token, n + 1, each after the run's tokens
+            before it.
+    """
+    accepted = next((index for index, token in enumerate(tokens) if token != own[index]), len(tokens))
+    return accepted, own[accepted]

@@ -7,33 +7,32 @@ the episodes give its success: each chunk is the target's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 
-from adahi_lab.decoding.observed_chunks import Seen, by_robot
-from adahi_lab.decoding.run_clock import Decoded, Machines, alone, pipelined, speculative
-from adahi_lab.decoding.serving import COSINE, DraftedText, Service
-from adahi_lab.decoding.serving_clock import serve
-from adahi_lab.decoding.texts import PolicyDrafts, PolicyText, Text, own_chunk
-from adahi_lab.decoding.watched_verifier import Greedy, InParallel, Notes, Sampled
 from adahi_lab.evaluation.evaluate import Comparison, batches
 from adahi_lab.methods.methods import METHODS
+from adahi_lab.papers.rooms import of_rooms
+from adahi_lab.papers.tokens.observed_chunks import Seen, load_token_policy, observed_chunks
+from adahi_lab.papers.tokens.run_clock import Decoded, Machines, alone, speculative
+from adahi_lab.papers.tokens.texts import PolicyText, Text, own_chunk
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
-from adahi_ros.core.schema import Listed, Schema, load, one_of
+from adahi_lab.papers.tokens.watched_verifier import Greedy, InParallel, Notes, Sampled
+from adahi_ros.core.registry import at_place
+from adahi_ros.core.schema import Listed, Schema, one_of
 
 DRAFT_S = 0.02  # duration of a drafted token, where a pass of the target takes 1
 TOKENS_PER_RUN = 4  # as in PipeInfer's scripts
-INSTANCES = 7  # as in DSI's simulations
 CLUSTER = Machines(stages=7, layers=11, layer_s=1 / 77, draft_s=DRAFT_S)  # PipeInfer's: seven machines
-UNBOUNDED = 1000  # runs in flight
 SAMPLED, GREEDY, PARALLEL = "sampled", "greedy", "in parallel"
 STEP, CHUNK, PREFIX = "a step", "a chunk", "kept actions"
-PACKED = "packed"  # a file of `packed_session`
-ALONE, SPECULATIVE, COSINE_WAY = "alone", "speculative", "CoSine"
+PACKED = "packed"  # stands for the `packed_bytes` of the target
+ALONE, SPECULATIVE = "alone", "speculative"
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Line(Schema):
         decides: what a request decides; empty for that of its group.
         robot, server: files that each side loads.
         checkpoints: of another folder, below the package's files.
-        way: of `simulated`; empty where the episodes give the time.
+        way: its name in `simulated`; empty where the episodes give the time.
     """
 
     name: str
@@ -79,15 +78,29 @@ class Group(Schema):
 
 @dataclass(frozen=True)
 class _Table(Schema):
-    """The content of token_pair.yaml."""
+    """The content of a room's token_pair.yaml.
 
-    groups: Listed[Group]
+    Attributes:
+        groups: only here; other rooms add to these.
+        lines: more of them, by the name of the group.
+        clock: "module:function", a `Clock` for the ways of these lines; empty for none.
+    """
+
+    groups: Listed[Group] = ()
+    lines: dict[str, Listed[Line]] = field(default_factory=dict)
+    clock: str = ""
 
 
-GROUPS = tuple(
-    replace(group, lines=tuple(replace(line, decides=line.decides or group.decides) for line in group.lines))
-    for group in load(_Table, Path(__file__).with_suffix(".yaml")).groups
-)
+_ROOMS = tuple(of_rooms(_Table, "token_pair.yaml"))
+
+
+def _whole(group: Group) -> Group:
+    """Return the group with the lines of all rooms."""
+    lines = *group.lines, *(line for room in _ROOMS for line in room.lines.get(group.name, ()))
+    return replace(group, lines=tuple(replace(line, decides=line.decides or group.decides) for line in lines))
+
+
+GROUPS = tuple(_whole(group) for room in _ROOMS for group in room.groups)
 
 
 @dataclass(frozen=True)
@@ -177,67 +190,80 @@ class Simulated:
     kept: float | None = None
 
 
-def simulated(
-    pair: tuple[TokenPolicy, TokenPolicy], drafters: Sequence[TokenPolicy], seen: Sequence[Seen]
-) -> dict[str, Simulated]:
-    """Return the ways to decode chunks on several machines, by name.
+@dataclass(frozen=True)
+class Chunks:
+    """Chunks of a pair of policies, to decode by a clock.
 
-    Args:
-        pair: draft and target.
-        drafters: specialised drafts.
-        seen: observations at which chunks begin, of several robots.
-
-    Raises:
-        ValueError: a chunk is not the target's own.
+    Attributes:
+        task: a key of the tasks.
+        folder: of the pair.
+        out: folder that keeps what a `Clock` trains.
+        episodes: in which the chunks begin.
+        seed: of these.
     """
-    draft, target = pair
-    texts = [PolicyText(draft, target, *each) for each in seen]
-    actions = target.codec.chunk_length
 
-    def piped(machines: Machines, most: int) -> Callable[[Text], Decoded]:
-        return lambda text: pipelined(text, TOKENS_PER_RUN, machines, most)
+    task: str
+    folder: Path
+    out: Path
+    episodes: int
+    seed: int
 
-    instances = replace(CLUSTER, stages=1, layers=77)
-    ways: Mapping[str, Callable[[Text], Decoded]] = {
-        ALONE: lambda text: alone(text, CLUSTER),
-        SPECULATIVE: lambda text: speculative(text, TOKENS_PER_RUN, CLUSTER),
-        "PipeInfer": piped(CLUSTER, UNBOUNDED),
-        **{f"DSI, {lanes}": piped(replace(instances, lanes=lanes), lanes) for lanes in (2, INSTANCES)},
-    }
-    found = {}
-    for name, way in ways.items():
-        made = [way(text) for text in texts]
-        _check(name, [each.tokens for each in made], texts)
-        passes = float(np.mean([each.passes for each in made]))
-        kept = target.codec.codebooks / passes - 1.0 if name == SPECULATIVE else None
-        time = float(np.mean([each.time_s for each in made]))
-        runs = 1.0 if name == ALONE else passes
-        found[name] = Simulated(time / actions, passes / actions, runs, kept)
-    found[COSINE_WAY] = _served(drafters, target, seen)
-    return found
+    @cached_property
+    def draft(self) -> TokenPolicy:
+        """The draft."""
+        return load_token_policy(self.folder / "draft")
 
+    @cached_property
+    def target(self) -> TokenPolicy:
+        """The target."""
+        return load_token_policy(self.folder / "target")
 
-def _served(drafters: Sequence[TokenPolicy], target: TokenPolicy, seen: Sequence[Seen]) -> Simulated:
-    """Serve the robots; a pass and a drafted token last as long for any number of them."""
-    texts: list[list[DraftedText]] = [
-        [PolicyDrafts(drafters, target, *each) for each in own] for own in by_robot(list(seen), target)
-    ]
-    free = Service(len(drafters), DRAFT_S, 0.0, 1.0, 0.0)
-    made = serve(texts, replace(COSINE, selected=len(drafters)), free)
-    _check(COSINE_WAY, made.chunks, [text for own in texts for text in own])  # type: ignore[misc]
-    actions, count = target.codec.chunk_length, len(made.chunks)
-    return Simulated(
-        float(np.mean(made.latencies_s)) / actions,
-        made.passes / count / actions,
-        1.0,
-        made.accepted / made.passes,
-    )
+    @cached_property
+    def seen(self) -> list[Seen]:
+        """Observations at which chunks begin, of several robots."""
+        return observed_chunks(self.task, self.draft, self.target, self.episodes, self.seed)
+
+    @cached_property
+    def texts(self) -> list[PolicyText]:
+        """The chunks, in the order of `seen`."""
+        return [PolicyText(self.draft, self.target, *each) for each in self.seen]
 
 
-def _check(name: str, made: Sequence[list[int]], texts: Sequence[Text]) -> None:
+Clock = Callable[[Chunks], dict[str, Simulated]]
+"""Returns ways to decode chunks on several machines, by name.
+
+Raises:
+    ValueError: a chunk is not the target's own.
+"""
+
+
+def on_one_target(chunks: Chunks) -> dict[str, Simulated]:
+    """Decode without runs in flight; a `Clock`."""
+    alone_ = by_clock(chunks, lambda text: alone(text, CLUSTER))
+    plain = by_clock(chunks, lambda text: speculative(text, TOKENS_PER_RUN, CLUSTER))
+    kept = plain.runs and chunks.target.codec.codebooks / plain.runs - 1.0
+    return {ALONE: replace(alone_, runs=1.0), SPECULATIVE: replace(plain, kept=kept)}
+
+
+def simulated(chunks: Chunks) -> dict[str, Simulated]:
+    """Return the ways of all rooms; raises as a `Clock`."""
+    clocks = on_one_target, *(at_place(room.clock) for room in _ROOMS if room.clock)
+    return {name: each for clock in clocks for name, each in clock(chunks).items()}
+
+
+def by_clock(chunks: Chunks, way: Callable[[Text], Decoded]) -> Simulated:
+    """Return the work for chunks by a way that sends a request for each pass; raises as a `Clock`."""
+    made = [way(text) for text in chunks.texts]
+    check_own([each.tokens for each in made], chunks.texts)
+    actions, passes = chunks.target.codec.chunk_length, float(np.mean([each.passes for each in made]))
+    return Simulated(float(np.mean([each.time_s for each in made])) / actions, passes / actions, passes)
+
+
+def check_own(made: Sequence[list[int]], texts: Sequence[Text]) -> None:
+    """Raise a ValueError where a chunk is not the target's own."""
     for tokens, text in zip(made, texts, strict=True):
         if tokens != (own := own_chunk(text)):
-            raise ValueError(f"{name}: another chunk: {tokens}, must be {own}")
+            raise ValueError(f"another chunk: {tokens}, must be {own}")
 
 
 def files_of(names: Sequence[str], folder: Path) -> list[Path]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a policy of tokens reuses of its patches, as VLN-Cache does: shares, time and success.
 
-    .venv/bin/python benchmarks/patch_cache.py TASK FOLDER [--episodes N] [--json FILE]
+    .venv/bin/python -m adahi_lab.papers.vln_cache.table TASK FOLDER [--episodes N] [--json FILE]
 
 FOLDER has a target, and `plans/target.yaml` of the kind `cached`. The first table takes the pictures of the
 expert's episodes, one proposal every chunk: the share of patches that a layer computes on average, the time
@@ -23,19 +23,19 @@ import torch
 import typer
 from rich.console import Console
 
-from adahi_lab.decoding.observed_chunks import success_of_chunks
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
+from adahi_lab.papers.tokens.observed_chunks import success_of_chunks
 from adahi_lab.papers.tokens.token_checkpoint import save_codec
 from adahi_lab.papers.tokens.token_network import TokenNetwork
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.papers.tokens.token_sizes import TokenConfig
 from adahi_lab.papers.tokens.token_torch import save_tokens
+from adahi_lab.papers.tokens.token_training import codec_of
 from adahi_lab.papers.vln_cache.patch_cache import CachedTokens, load_cached
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.training.recipes import load_recipe
-from adahi_lab.training.token_training import codec_of
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Observations
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.backends import load_policy

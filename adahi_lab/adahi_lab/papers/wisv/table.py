@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """WISV on the token policy: accepted length, rounds, bytes, latency and success, by both ways to upload.
 
-    .venv/bin/python benchmarks/state_uploads.py TASK FOLDER [--episodes 50] [--lessons FILE] [--rows FILE]
+    .venv/bin/python -m adahi_lab.papers.wisv.table TASK FOLDER [--episodes 50] [--lessons FILE] [--rows FILE]
 
 All methods decode greedily, and draft again behind a refused token; they differ in which tokens they keep.
 Verdicts do not depend on the way to upload, so each runs once and both are counted. Latencies are modelled:
@@ -39,10 +39,10 @@ from adahi_lab.papers.wisv.hidden_states import (
     StateHead,
     bits_bytes,
 )
+from adahi_lab.papers.wisv.state_lessons import StateLessons, lessons
+from adahi_lab.papers.wisv.train_states import train_states
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_lab.tasks import make
-from adahi_lab.training.state_lessons import StateLessons, lessons
-from adahi_lab.training.train_states import train_states
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.tensor_files import read_tensors

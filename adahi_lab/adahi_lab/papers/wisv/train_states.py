@@ -18,8 +18,8 @@ from torch import nn
 
 from adahi_lab.figures import Figures
 from adahi_lab.papers.wisv.hidden_states import FURTHEST, STEPS, StateHead, channel_inputs
+from adahi_lab.papers.wisv.state_lessons import StateLessons
 from adahi_lab.training.fitting import FitConfig, Run, fit
-from adahi_lab.training.state_lessons import StateLessons
 
 HELD_OUT = 5  # one of so many episodes tests the head
 WIDTH = 48

@@ -11,6 +11,8 @@ from scipy import stats
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.evaluation.loaded_policies import Bench, Policies
 from adahi_lab.evaluation.rollout import rollout
+from adahi_lab.papers.adahi import exactness as table
+from adahi_lab.papers.adahi.exactness import Exactness, asking, joint, measure_exactness, returned
 from adahi_ros.acceptance.speculative import speculative_sample
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.core.trajectories import Trajectories
@@ -20,8 +22,6 @@ from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policies.interface import Sampling
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
-from benchmarks import exactness as benchmark
-from benchmarks.exactness import Exactness, asking, joint, measure_exactness, returned
 
 MANY = 6000
 ROUNDING = 1e-6
@@ -162,8 +162,8 @@ def test_the_benchmark_tells_every_gate(
         rate, apart = float(gate.name != "never"), 1e-8 if gate.gate.blind else 0.25
         return Exactness(*(np.array([value] * 2) for value in (rate, apart * rate, 0.5, 0.75, 1e-4)))
 
-    monkeypatch.setattr(benchmark, "measure_exactness", found)
-    benchmark.main("ball", 2, 0, tmp_path / "figures.json")
+    monkeypatch.setattr(table, "measure_exactness", found)
+    table.main("ball", 2, 0, tmp_path / "figures.json")
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["always", "no", "1.000", "1e-08", "1e-08", "0.500", "0.750"] in rows
     assert ["deviation", "yes", "1.000", "0.250", "0.250", "0.500", "0.750"] in rows

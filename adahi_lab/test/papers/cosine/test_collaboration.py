@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_lab.decoding.collaboration import (
+from adahi_lab.papers.cosine.collaboration import (
     Load,
     Opinion,
     Router,
@@ -14,8 +14,8 @@ from adahi_lab.decoding.collaboration import (
     group_size,
     tokens_to_draft,
 )
-from adahi_lab.decoding.serving import COSINE, DraftedText, Service, Way
-from adahi_lab.decoding.serving_clock import MadeUpDrafts, serve
+from adahi_lab.papers.cosine.serving import COSINE, DraftedText, Service, Way
+from adahi_lab.papers.cosine.serving_clock import MadeUpDrafts, serve
 
 ROBOTS, CHUNKS, LENGTH, DRAFTERS = 12, 3, 16, 4
 

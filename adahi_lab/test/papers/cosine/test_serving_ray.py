@@ -6,9 +6,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from adahi_lab.decoding.observed_chunks import by_robot, load_token_policy, observed_chunks
-from adahi_lab.decoding.serving import COSINE, Service, Way
-from adahi_lab.decoding.texts import PolicyText, own_chunk
+from adahi_lab.papers.cosine.serving import COSINE, Service, Way
+from adahi_lab.papers.tokens.observed_chunks import by_robot, load_token_policy, observed_chunks
+from adahi_lab.papers.tokens.texts import PolicyText, own_chunk
 from adahi_ros.core.assets import asset
 
 pytestmark = [
@@ -19,7 +19,7 @@ SERVICE = Service(drafters=2, draft_s=1e-3, draft_more_s=0.0, pass_s=1e-2, pass_
 
 
 def test_each_chunk_is_the_targets_own_on_several_nodes() -> None:
-    from adahi_lab.decoding.serving_ray import RayService, nodes_of
+    from adahi_lab.papers.cosine.serving_ray import RayService, nodes_of
 
     folder = asset("checkpoints/metaworld/tokens")
     draft, target = (load_token_policy(folder / name) for name in ("draft", "target"))

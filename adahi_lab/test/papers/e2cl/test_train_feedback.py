@@ -10,9 +10,9 @@ import pytest
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.evaluate import Comparison, play_all
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.papers.e2cl import train_feedback as training
 from adahi_lab.papers.e2cl.self_correction import load_self_correction
-from adahi_lab.training import train_feedback as training
-from adahi_lab.training.train_feedback import explored, fitted, quality, train_feedback
+from adahi_lab.papers.e2cl.train_feedback import explored, fitted, quality, train_feedback
 from adahi_ros.core.assets import asset
 
 FILES = PolicyFiles(asset("checkpoints/ball"), "onnxruntime")

@@ -6,10 +6,14 @@ import math
 from dataclasses import replace
 
 import pytest
+from test.papers.token_lines import LINES, MACHINES
 
-from adahi_lab.decoding.run_clock import Machines, alone, pipelined, speculative
-from adahi_lab.decoding.texts import MadeUpText, own_chunk
+from adahi_lab.papers.pipeinfer.pipelined_clock import pipelined, ways
+from adahi_lab.papers.tokens.run_clock import Machines, alone, speculative
+from adahi_lab.papers.tokens.texts import MadeUpText, own_chunk
+from adahi_lab.papers.tokens.token_pair import Chunks
 
+NAMES = "PipeInfer, 7 stages", "DSI, 2 instances", "DSI, 7 instances"
 CLUSTER = Machines(stages=7, layers=4, layer_s=1 / 28, draft_s=0.02)
 
 
@@ -57,3 +61,9 @@ def test_a_pipeline_is_faster_than_plain_speculation_and_bears_bad_drafts() -> N
     good, bad = MadeUpText(120, 0.9, 2), MadeUpText(120, 0.0, 2)
     assert speculative(good, 4, CLUSTER).time_s > 1.5 * pipelined(good, 4, CLUSTER, 100).time_s
     assert pipelined(bad, 4, CLUSTER, 100).time_s == pytest.approx(alone(bad, CLUSTER).time_s, rel=0.01)
+
+
+def test_each_way_is_faster_than_the_target_alone(chunks: Chunks) -> None:
+    found = ways(chunks)
+    assert found.keys() == {LINES[MACHINES, name].way for name in NAMES}
+    assert all(each.time < 4.0 for each in found.values())  # a pass takes 1, an action has four tokens

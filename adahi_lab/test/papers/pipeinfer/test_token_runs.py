@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_lab.papers.pipeinfer.token_runs import Run, TokenRuns, agreed, contradicts
+from adahi_lab.papers.pipeinfer.token_runs import Run, TokenRuns, contradicts
+from adahi_lab.papers.tokens.texts import agreed
 
 
 def own(tokens: tuple[int, ...]) -> list[int]:

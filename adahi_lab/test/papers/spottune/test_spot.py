@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_lab.tuning.spot import (
+from adahi_lab.papers.spottune.spot import (
     Outlook,
     Predictor,
     Rules,
@@ -19,8 +19,8 @@ from adahi_lab.tuning.spot import (
     on_demand,
     replay,
 )
-from adahi_lab.tuning.spot_costs import CHEAPEST, ON_DEMAND, TREND, Search, costs
-from adahi_lab.tuning.spot_trace import InstanceType, SpotTrace, load_trace, made_trace
+from adahi_lab.papers.spottune.spot_costs import CHEAPEST, ON_DEMAND, TREND, Search, costs
+from adahi_lab.papers.spottune.spot_trace import InstanceType, SpotTrace, load_trace, made_trace
 from adahi_ros.core.assets import asset
 
 SPOT, FIXED = (0, False), (0, True)

@@ -9,8 +9,8 @@ import pytest
 
 from adahi_lab.papers.tokens.token_checkpoint import CodecSizes, save_codec
 from adahi_lab.papers.tokens.token_torch import save_tokens
+from adahi_lab.papers.tokens.token_training import codec_of, train_tokens
 from adahi_lab.training.fitting import FitConfig, Run
-from adahi_lab.training.token_training import codec_of, train_tokens
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy

@@ -7,9 +7,8 @@ import pytest
 
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
-from adahi_lab.tasks import make
-from adahi_lab.training.state_lessons import StateLessons, completed, forked, lessons
-from adahi_lab.training.train_states import (
+from adahi_lab.papers.wisv.state_lessons import StateLessons, completed, forked, lessons
+from adahi_lab.papers.wisv.train_states import (
     INPUTS,
     delay_ms,
     drawn_channels,
@@ -18,6 +17,7 @@ from adahi_lab.training.train_states import (
     tolerated,
     train_states,
 )
+from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
 
 FILES = PolicyFiles(asset("checkpoints/metaworld/tokens"), "onnxruntime")
