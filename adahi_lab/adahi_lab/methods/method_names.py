@@ -21,6 +21,7 @@ from adahi_lab.evaluation.loaded_policies import RETRIEVAL
 from adahi_lab.methods.actors import DISTILLED, DRAFT, follows_plan
 from adahi_lab.methods.method import Method
 from adahi_lab.methods.oracles import HARM, ORACLES
+from adahi_lab.papers.rooms import of_rooms
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.plan import BLENDS, LATEST
 from adahi_ros.core.registry import arguments_of
@@ -52,7 +53,9 @@ class Alias(Schema):
     about: str = ""
 
 
-ALIASES: dict[str, Alias] = load(dict[str, Alias], Path(__file__).with_name("aliases.yaml"))
+_FILE = "aliases.yaml"
+OF_PAPERS = {name: alias for room in of_rooms(dict[str, Alias], _FILE) for name, alias in room.items()}
+ALIASES = {**load(dict[str, Alias], Path(__file__).with_name(_FILE)), **OF_PAPERS}
 RULES = {RETRIEVAL: "prefix"}
 """The default rules of proposers; of all others, speculative for drafts and replace for plans."""
 MOST_VERIFIERS = 16
@@ -132,7 +135,7 @@ GRAMMAR = (
     f"{', '.join(_BLENDED)} and an AGREEMENT of {', '.join(AGREEMENTS)}"
 )
 ORACLE_GRAMMAR = (
-    f"heisd, kerv, wisv, pipeinfer, dsi, any of these with a gate of {', '.join(ORACLES)}, or "
+    f"{', '.join(OF_PAPERS)}, any of these with a gate of {', '.join(ORACLES)}, or "
     "oracle:draft, oracle:plan or oracle:corrector, with a threshold @NUMBER"
 )
 

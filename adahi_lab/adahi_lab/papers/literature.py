@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The implemented methods of papers: their files, options, uses and costs.
 
-literature.yaml lists them; `adahi methods` prints the list, and `adahi lab table --literature` measures it.
+literature.yaml lists them, here and in the rooms of papers; `adahi methods` prints the list, and `adahi lab
+table --literature` measures it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
+from adahi_lab.papers.rooms import ROOMS, of_rooms
 from adahi_ros.core.registry import Registry
 from adahi_ros.core.schema import Listed, Schema, load, one_of
 
@@ -55,7 +56,7 @@ class PaperMethod(Schema):
         fidelity: how near it is to the paper, one of `FIDELITIES`.
         differs: what differs from the paper; empty where it is as published.
         cost: of a step on the robot; three figures are those of ball, Meta-World and kitchen, by
-            benchmarks/method_cost.py.
+            adahi_lab/papers/method_cost.py.
         lines: of the table; none where it has no effect in a world without a link or a camera.
         option: by which it is used, where there are no lines.
         why: reason why there are no lines.
@@ -90,16 +91,18 @@ class _Literature(Schema):
     """The content of literature.yaml.
 
     Attributes:
-        methods: of papers, in the order of the docs.
+        methods: of papers.
         beside: reference methods in the same table.
     """
 
     methods: Listed[PaperMethod]
-    beside: Listed[Line]
+    beside: Listed[Line] = ()
 
 
-_LISTED = load(_Literature, Path(__file__).with_name("literature.yaml"))
-LITERATURE = _LISTED.methods
+FILE = "literature.yaml"
+_LISTED = (load(_Literature, ROOMS / FILE), *of_rooms(_Literature, FILE))
+LITERATURE = tuple(method for listed in _LISTED for method in listed.methods)
+BESIDE = tuple(line for listed in _LISTED for line in listed.beside)
 
 
 ADDED: Registry[PaperMethod] = Registry("adahi_lab.literature", {})
@@ -117,4 +120,4 @@ def known_methods() -> tuple[PaperMethod, ...]:
 
 def lines(methods: Iterable[PaperMethod] = LITERATURE) -> tuple[Line, ...]:
     """Return the lines of the table."""
-    return (*_LISTED.beside, *(line for each in methods for line in each.lines))
+    return (*BESIDE, *(line for each in methods for line in each.lines))
