@@ -67,8 +67,9 @@ def test_a_table_names_commands_that_exist_date_and_commit(path: Path) -> None:
     commands = re.findall(r"^- Command: `([^`]+)`$", text, re.MULTILINE)
     assert commands
     for command in commands:
-        if program := re.search(r"python (?:-m )?(benchmarks[./]\w+)", command):
-            assert (ROOT / f"{program[1].replace('.', '/')}.py").is_file(), command
+        if program := re.search(r"python (benchmarks/\w+\.py)|python -m ([\w.]+)", command):
+            code = program[1] or f"{program[2].replace('.', '/')}.py"
+            assert any((ROOT / folder / code).is_file() for folder in ("", "adahi_lab")), command
         else:
             words = command.partition("adahi ")[2].split()
             assert any(f"| `adahi {' '.join(words[:count])}` |" in reference for count in (1, 2, 3)), command

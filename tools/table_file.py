@@ -2,7 +2,8 @@
 """Run a command and write the tables that it prints to docs/research/tables/NAME.md, which a page links to.
 
 python tools/table_file.py NAME adahi evaluate ball --episodes 100
-python tools/table_file.py NAME benchmarks/exactness.py ball
+python tools/table_file.py NAME benchmarks/clients.py --episodes 20
+python tools/table_file.py NAME -m adahi_lab.papers.ROOM.table TASK FOLDER
 
 The file begins with command, date and commit. `FOLDER/NAME.md` instead of NAME is a file elsewhere.
 """
@@ -26,7 +27,7 @@ from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = ROOT / "docs/research/tables"
-MEASURED = ("adahi_ros", "adahi_msgs", "benchmarks", "checkpoints", "config")
+MEASURED = ("adahi_ros", "adahi_lab", "adahi_msgs", "benchmarks", "checkpoints", "config")
 
 
 @contextmanager
@@ -44,17 +45,19 @@ def printed_tables() -> Iterator[list[Table]]:
 
 
 def run(words: Sequence[str]) -> list[Table]:
-    """Run `adahi VERB ...` or `FILE.py ...` in this process and return the tables that it prints.
+    """Run `adahi VERB ...`, `FILE.py ...` or `-m MODULE ...` here, and return the tables that it prints.
 
     Raises:
         SystemExit: the command failed; has its exit status.
     """
     before = sys.argv
-    sys.argv = list(words)
+    sys.argv = list(words[words[0] == "-m" :])
     with printed_tables() as tables:
         try:
             if words[0] == "adahi":
                 runpy.run_module("adahi_ros", run_name="__main__")
+            elif words[0] == "-m":
+                runpy.run_module(words[1], run_name="__main__", alter_sys=True)
             else:
                 runpy.run_path(words[0], run_name="__main__")
         except SystemExit as ended:

@@ -94,8 +94,7 @@ class Gate(ABC):
 
     Attributes:
         blind: it decides without the sampled codes. The verifier's result for drafts of a blind gate is
-            distributed as the target's proposals. Other gates select among the samples, and there it is not
-            (benchmarks/exactness.py).
+            distributed as the target's proposals. Other gates select among the samples, and there it is not.
     """
 
     blind: bool = False

@@ -17,7 +17,7 @@ def methods(json_file: options.JsonFile = None) -> None:
 
     known = known_methods()
     for each in known:
-        folder = "adahi_ros/" if each in LITERATURE else ""
+        folder = "adahi_ros/" * (each in LITERATURE and not each.file.startswith("adahi_lab/"))
         console.print(Text.assemble((each.name, "bold"), f"  {each.paper}"))
         lines = (
             each.idea,
@@ -27,8 +27,7 @@ def methods(json_file: options.JsonFile = None) -> None:
             f"a step: {each.cost}",
         )
         console.print(Text("".join(f"\n  {line}" for line in lines)[1:]))
-    say(
-        "a step: ms on the robot, of ball, Meta-World and kitchen; on your machine: benchmarks/method_cost.py"
-    )
+    say("a step: ms on the robot, of ball, Meta-World and kitchen")
+    say("on your machine: python -m adahi_lab.papers.method_cost TASK")
     say("what each did on these worlds: docs/research/methods.md")
     write_json(json_file, {"methods": [{**asdict(each), "run": each.run} for each in known]})
