@@ -53,7 +53,7 @@ class Wire:
     marked: int = 0
     over: threading.Event = field(default_factory=threading.Event)
 
-    def look(self) -> None:
+    def see_packets(self) -> None:
         """Count until it is over."""
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003)) as raw:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
@@ -79,7 +79,7 @@ class Wire:
 def watched(domain: int, mark: bytes) -> Iterator[Wire]:
     """Watch what goes to a domain's ports (RTPS 2.5, 9.6.2), and look for these bytes."""
     wire = Wire(range(7400 + 250 * domain, 7400 + 250 * (domain + 1)), mark)
-    thread = threading.Thread(target=wire.look)
+    thread = threading.Thread(target=wire.see_packets)
     thread.start()
     try:
         yield wire
