@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +57,20 @@ def test_a_wrong_call_deletes_no_environment(
     monkeypatch.setattr(set_up, "set_up", lambda demo: pytest.fail("it sets up"))
     assert set_up.main() == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("sourced", "chosen"), [("", "python3.12"), ("/opt/ros/jazzy", "python3")])
+def test_python_3_12_is_taken_unless_ros_is_sourced(tmp_path: Path, sourced: str, chosen: str) -> None:
+    """A stand-in for each Python says its version, then its name instead of running the set-up."""
+    for name, version in (("python3", "3.11"), ("python3.12", "3.12")):
+        python = tmp_path / name
+        answers = f"*version_info*) echo {version};; *executable*) echo $0;; *) echo {name};;"
+        python.write_text(f'#!/bin/sh\ncase "$3" in {answers} esac\n')
+        python.chmod(0o755)
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools/set_up", tmp_path / "tools")
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", **({"AMENT_PREFIX_PATH": sourced} if sourced else {})}
+    done = subprocess.run(
+        ["sh", "tools/set_up"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{chosen}\n"
