@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 THE_ROBOT = np.array([True])
 WAIT_POLICIES = ("wait", "ahead")
 BUSY = "the verifier is busy; it gets no requests for the time that it named"
+HELD_MEANWHILE = "the robot was held while the step waited for its reply"
 UNTOLD = "instruction: empty, must say what to do: the target reads an instruction"
 
 
@@ -226,7 +227,8 @@ class ControlLoop(ControlStep):
 
     def _send_again(self, before: ActiveStep) -> None:
         """Decide again on a step that was proposed before."""
-        active = replace(before, step=self.controller.again(before.step), pending=None)
+        step = self.controller.again(before.step)
+        active = replace(before, step=step, pending=None, outdated=False, newest=None)
         outcome = self.decide(active)
         if outcome is not None:
             self.finish(active, outcome)
@@ -302,7 +304,8 @@ class ControlLoop(ControlStep):
         self._session.give_up(waiting.pending, now_s)
         episode, step = waiting.observation.key
         if newer.episode == episode and newer.step > step:
-            self.finish(waiting, Outcome(None, Reason.SUPERSEDED))
+            waiting.newest = newer
+            self._finish_late(waiting, Outcome(None, Reason.SUPERSEDED))
         else:  # the draft belongs to an earlier episode: it must not move the robot now
             self._last = None
             self.totals.dropped += 1
@@ -353,7 +356,15 @@ class ControlLoop(ControlStep):
     def _ended(self, outcome: Outcome) -> None:
         waiting, self._waiting = self._waiting, None
         assert waiting is not None
-        self.finish(waiting, self._of_assignment(outcome))
+        self._finish_late(waiting, self._of_assignment(outcome))
+
+    def _finish_late(self, waiting: ActiveStep, outcome: Outcome) -> None:
+        """End a step that waited; without an action if the robot was held meanwhile."""
+        if self._commands.resumes():
+            self._forget_plans()
+            self.controller.forget_plan()
+            waiting.outdated, outcome = True, Outcome(None, Reason.SUPERSEDED, HELD_MEANWHILE)
+        self.finish(waiting, outcome)
 
     def _of_assignment(self, outcome: Outcome) -> Outcome:
         """Return the outcome; without its reply, if that was made before the robot's newest assignment."""
@@ -379,9 +390,12 @@ class ControlLoop(ControlStep):
         if self.fallback.alone and (by_plan or (verdict is not None and outcome.verification is not None)):
             self.fallback.reset()
         alone = outcome.reason is not Reason.NONE and not by_plan
-        active.withheld = self._yields or (alone and not self.fallback.unverified()) or action is None
-        active.outcome = outcome.withheld() if active.withheld else outcome
-        return self._commands.limit(None if active.withheld else action, active.observation)
+        unverified = alone and not self.fallback.unverified()
+        withheld = self._yields or unverified or action is None
+        active.withheld = withheld or active.outdated
+        active.outcome = outcome.withheld() if withheld and not active.outdated else outcome
+        measured = active.newest or active.observation
+        return self._commands.limit(None if active.withheld else action, measured)
 
     def command(self, active: ActiveStep, outgoing: Outgoing) -> np.ndarray | None:
         """See `ControlStep`."""

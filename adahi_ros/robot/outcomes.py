@@ -196,6 +196,8 @@ class ActiveStep:
         pending: its request; None without one.
         withheld: nothing was executed that was verified or allowed.
         outcome: of its request; with `ahead`, the newest since the step before.
+        outdated: the robot was held since the step was proposed, so its action must not be executed.
+        newest: the newest observation, where that is another one: the arm may have been moved since.
     """
 
     observation: Observation
@@ -205,6 +207,8 @@ class ActiveStep:
     pending: PendingRequest | None = None
     withheld: bool = False
     outcome: Outcome = Outcome(None, Reason.NONE)
+    outdated: bool = False
+    newest: Observation | None = None
 
 
 class Fallback:
