@@ -18,7 +18,7 @@ from adahi_ros.nodes.monitoring.planned_path import (
     ActionPoints,
     ArmPoints,
     EpisodePath,
-    Place,
+    PlannedPlace,
     PointError,
     colour_of,
     lines,
@@ -96,7 +96,7 @@ def test_a_segment_has_the_colour_of_the_step_that_led_there() -> None:
     corners = [np.array([float(x), 0.0, 0.0]) for x in range(3)]
     colours = (VERIFIED, FALLBACK, SKIPPED)
     drawn = lines(
-        [Place(corner, corner + 1.0, colour) for corner, colour in zip(corners, colours, strict=True)]
+        [PlannedPlace(corner, corner + 1.0, colour) for corner, colour in zip(corners, colours, strict=True)]
     )
     assert [point[0] for point in drawn.executed] == [x for pair in pairwise(range(3)) for x in pair]
     assert drawn.colours == (VERIFIED, VERIFIED, FALLBACK, FALLBACK)
@@ -104,7 +104,7 @@ def test_a_segment_has_the_colour_of_the_step_that_led_there() -> None:
 
 
 def test_what_is_no_line_yet_is_empty() -> None:
-    place = Place(np.zeros(3), np.zeros(3), SKIPPED)
+    place = PlannedPlace(np.zeros(3), np.zeros(3), SKIPPED)
     for places in ([], [place]):
         drawn = lines(places)
         assert drawn.executed == drawn.colours == drawn.drafted == ()

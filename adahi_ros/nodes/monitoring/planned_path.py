@@ -108,7 +108,7 @@ class ActionPoints:
 
 
 @dataclass(frozen=True)
-class Place:
+class PlannedPlace:
     """The points (3,), m, and the colour of one step."""
 
     executed: np.ndarray
@@ -131,7 +131,7 @@ class Lines:
     drafted: tuple[np.ndarray, ...]
 
 
-def lines(places: Sequence[Place]) -> Lines:
+def lines(places: Sequence[PlannedPlace]) -> Lines:
     """Return the executed path, one coloured segment per step, and the drafted path.
 
     A line with too few points is empty.
@@ -162,7 +162,7 @@ class EpisodePath:
 
     def __init__(self, points: ArmPoints | ActionPoints, steps: int) -> None:
         self._points = points
-        self._places: deque[Place] = deque(maxlen=steps)
+        self._places: deque[PlannedPlace] = deque(maxlen=steps)
         self._newest = (-1, -1)  # episode and step
 
     def add(self, status: DraftStatus) -> None:
@@ -171,7 +171,7 @@ class EpisodePath:
         Raises:
             PointError: the step has no point, and is ignored.
         """
-        place = Place(
+        place = PlannedPlace(
             self._points.executed(status.action),
             self._points.drafted(status.draft_action),
             colour_of(status),
