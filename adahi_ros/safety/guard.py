@@ -148,7 +148,7 @@ class Guard:
 
     def start(self, now_s: float) -> None:
         """Pass actions from now on."""
-        self.permission.holds.happen(Event.ACTIVATE)
+        self.permission.activate(now_s)
         self._observed_s = now_s
         self._commanded = self._owed = None
         self.counts.clear()

@@ -77,6 +77,7 @@ class Permission:
         self._false_stamps: deque[float | None] = deque(maxlen=COPIES)  # their copies may come later
         self._first_stop_s = math.inf  # when the first of the latched stops arrived
         self._last_stop_s = -math.inf
+        self._active_since_s = -math.inf
         self._true_until_s = -math.inf
         self.presses = 0
         self.configure(required, timeout_s)
@@ -87,6 +88,11 @@ class Permission:
         self._true_until_s -= max(0.0, self.takeover.timeout_s - timeout_s)
         self.takeover.configure(timeout_s)
         self._timeout_s = timeout_s
+
+    def activate(self, now_s: float) -> None:
+        """Note that the node is active; the service grants nothing that was sent before."""
+        self._active_since_s = now_s
+        self.holds.happen(Event.ACTIVATE)
 
     @property
     def stopped(self) -> bool:
@@ -132,6 +138,8 @@ class Permission:
             return f"set_enabled: a true that is {late}; the clocks of operator and robot must agree"
         if age_s > 0.0 and now_s - age_s < self._last_stop_s:
             return "set_enabled: sent before the stop, which needs a newer true"
+        if age_s > 0.0 and now_s - age_s < self._active_since_s:
+            return "set_enabled: sent before the node was active, which takes no earlier true"
         self._allow(Event.ENABLE)
         return ""
 

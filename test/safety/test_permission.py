@@ -775,3 +775,12 @@ def test_a_first_true_while_the_driver_is_unknown_does_not_end_the_start(topic: 
     permission.holds.happen(Event.ACTIVATE)
     deadman.say(True, 10.1)
     assert not permission.enabled(10.1)
+
+
+@pytest.mark.parametrize(("age_s", "granted"), [(0.4, False), (0.2, True), (0.0, True)])
+def test_the_service_grants_nothing_that_was_sent_before_the_activation(age_s: float, granted: bool) -> None:
+    permission = Permission(True, 0.5)
+    permission.activate(100.0)
+    ignored = permission.set_enabled(True, 100.3, age_s)
+    assert ("before the node was active" in ignored) != granted
+    assert permission.enabled(100.3) == granted
