@@ -38,7 +38,8 @@ AT_THE_SERVER = [
     f"{name}:=/server/robot/{name}" for name in ("verify_draft", "describe_target", "assignments")
 ]
 CAMERA = {"contract": "ball_camera", "checkpoint": "ball_camera/draft"}
-WITHOUT_WAIT = {"verifier_wait_s": 0.0}
+TARGET = {"checkpoint": "ball/target"}
+WITHOUT_WAIT = {"verifier_wait_s": 0.0, "checkpoint": "ball/draft"}
 TAKEOVER = {"takeover.command": "joint_state", "safety.limits": str(asset("config/limits/ball.yaml"))}
 CORNER = {"robot_description": str(asset("config/urdf/ball.urdf")), "tip_link": "plate_corner"}
 
@@ -89,8 +90,8 @@ def start(make_node: Make) -> Callable[..., Node]:
 @pytest.mark.parametrize(
     ("role", "kind", "namespace", "remapped", "parameters"),
     [
-        ("server", TargetVerifierNode, "/server", AT_THE_SERVER, {}),
-        ("server", TargetVerifierNode, "/server", [], {"assigns": True}),
+        ("server", TargetVerifierNode, "/server", AT_THE_SERVER, TARGET),
+        ("server", TargetVerifierNode, "/server", [], TARGET | {"assigns": True}),
         ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, WITHOUT_WAIT),
         ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, WITHOUT_WAIT | CAMERA),
         ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, WITHOUT_WAIT | TAKEOVER),
@@ -134,9 +135,9 @@ def test_a_policy_allows_no_more_than_is_opened(
     start: Callable[..., Node], role: str, others: set[End]
 ) -> None:
     if role == "server":
-        nodes = [start(TargetVerifierNode, "/server", [], assigns=True)]
+        nodes = [start(TargetVerifierNode, "/server", [], assigns=True, **TARGET)]
     else:
-        draft = start(DraftPolicyNode, "/robot", AT_THE_SERVER, **WITHOUT_WAIT, **CAMERA, **TAKEOVER)
+        draft = start(DraftPolicyNode, "/robot", AT_THE_SERVER, **(WITHOUT_WAIT | CAMERA | TAKEOVER))
         nodes = [draft, start(PolicyRunnerNode, "/robot", [])]
     by_parameter = {("topic", "subscribe", "/clock")}
     if role == "robot":

@@ -104,7 +104,7 @@ def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) ->
         (
             "target_verifier_node",
             {"rule": "generous"},
-            ["rule: 'generous'", "one of by_target, speculative, replace, distance, prefix, "],
+            ["rule: 'generous'", "one of by_target, speculative, replace, "],
         ),
         ("target_verifier_node", {"checkpoint": "/nowhere/target"}, ["checkpoint: '/nowhere/target'"]),
         ("adahi_lab.nodes.robot_simulator_node", {"task": "chess"}, ["task: 'chess'", "one of ball"]),

@@ -11,11 +11,11 @@ from adahi_lab.evaluation.step_costs import BLOCK, StepCost, step_costs
 from adahi_lab.reporting.tables import step_cost_table
 from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Signature
-from adahi_ros.policies.corrector.corrector import Correction
+from adahi_ros.policies.corrector.corrector import Correction, Corrector
 from adahi_ros.policies.corrector.corrector_features import PlanView
 
 
-class Watched(ActionRange):
+class Watched(ActionRange, Corrector):
     """A corrector that keeps what it is shown."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("ticking")
 def test_every_policy_that_there_is_is_timed_and_warmed_up(policies: Policies) -> None:
     corrector = Watched()
-    costs = step_costs(Policies(policies.draft, policies.target, policies.plans, corrector), BLOCK)  # type: ignore[arg-type]
+    costs = step_costs(Policies(policies.draft, policies.target, policies.plans, corrector), BLOCK)
     assert list(costs) == ["draft", "target", "corrector", "target that plans"]
     # A block of each to warm up, whose ends nobody looks at, and then one that counts.
     for place, cost in enumerate(costs.values()):
