@@ -40,7 +40,7 @@ R = TypeVar("R", bound="Robot")
 
 
 class Commands:
-    """A `Commander` that keeps what it is told; while it is disabled it commands nothing.
+    """A `Commander` that keeps its calls; while it is disabled it commands nothing.
 
     Attributes:
         share: of an action, that is let through.
