@@ -17,6 +17,7 @@ import pytest
 import yaml
 from hypothesis import settings
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
 from adahi_lab.tasks import make as make_task
@@ -24,7 +25,6 @@ from adahi_lab.tasks.offscreen import choose_renderer
 from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.core.written_files import locked
-from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
 from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature

@@ -42,6 +42,7 @@ from rich.table import Table
 
 from adahi_lab.bench.link_ends import dds_environment, run_at_robot, serving
 from adahi_lab.bench.loop_latency import in_rounds
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_lab.evaluation.metrics import wilson_interval
@@ -55,7 +56,6 @@ from adahi_lab.reporting.tables import narrow_table, number
 from adahi_lab.tasks import make
 from adahi_ros.cli.terminal import progress, say, write_json
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.parameter_file import load_calibration
 
 
 def jerk(joints: Sequence[np.ndarray], rate_hz: float) -> float | None:

@@ -25,6 +25,7 @@ import torch
 import typer
 import yaml
 
+from adahi_lab.datasets.dataset_writer import ENVIRONMENT, STATE, save_dataset
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.rollout import rollout
 from adahi_lab.tasks import make
@@ -32,7 +33,6 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.lerobot.dataset_writer import ENVIRONMENT, STATE, save_dataset
 from adahi_ros.policies.remote.lerobot_target import import_lerobot
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier

@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "core": set(),
     "contract": {"contract.sinks", "vision"},
     "contract.sinks": {"contract"},
-    "vision": {"policies.networks", "policies.lerobot"},
+    "vision": {"policies.networks"},
     "acceptance": set(),
     "protocol": {"acceptance"},
     "gates": set(),

@@ -13,13 +13,13 @@ import pytest
 import yaml
 
 from adahi_lab.calibration.calibrate import node_parameters
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_lab.papers.tokens.token_checkpoint import load_tokens
 from adahi_lab.tasks import goal_is_for_target, make, names
 from adahi_lab.training.recipes import IntentRecipe, Recipe, load_recipe
 from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import kind_of
-from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.flow.flow_checkpoint import load_flow

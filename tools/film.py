@@ -14,12 +14,12 @@ import numpy as np
 from ball_picture import draw
 from PIL import Image, ImageDraw
 
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.methods.methods import on_task
 from adahi_lab.tasks.ball import BallBalancing
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.parameter_file import load_calibration
 
 TASK, METHOD, SEED = "ball", "best", 0
 SIZE = (320, 240)  # pixels

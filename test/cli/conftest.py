@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_ros import cli
-from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policies.backends import load_policy
 from test.bags.conftest import bag, contract, contract_file, contract_values, in_bag, lines
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation import step_latency as latency
 from adahi_lab.methods.methods import METHODS
 from adahi_ros.contract.plain import with_camera
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.parameter_file import load_calibration
 from test.bags.conftest import run
 
 
@@ -57,7 +57,7 @@ def test_checkpoints_of_a_bag_are_those_of_the_same_demonstrations(
 ) -> None:
     # The export takes longest.
     monkeypatch.setattr(
-        "adahi_ros.policies.vqbet.vqbet_export.export", lambda checkpoint, path: None
+        "adahi_lab.training.vqbet_export.export", lambda checkpoint, path: None
     )  # takes longest
     (tmp_path / "recipe.yaml").write_text(recipe_of(20, draft=6))
     demonstrations(2).save(tmp_path / "demos.safetensors")

@@ -128,7 +128,7 @@ def test_figures_are_written_before_pictures_are_drawn(
 
     monkeypatch.setattr(calibration_figure, "draw_calibrations", draw)
     monkeypatch.setattr(training_figure, "draw_losses", draw)
-    monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 2)  # how near says nothing here
+    monkeypatch.setattr("adahi_lab.calibration.rejection_curve.MOST_TRIALS", 2)  # how near says nothing here
     monkeypatch.setattr(train, "save_with_export", save_policy)  # takes seconds
     options: list[Any] = ["--episodes", 6, "--smoothing", 0.5, "--normalization", "std", "--workers", 1]
     options += ["--checkpoints", checkpoints, "--backend", "torch", "--out", "ball.yaml"]

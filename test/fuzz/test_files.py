@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from rclpy.serialization import serialize_message
 
 from adahi_lab.calibration.bag_run import bag_run_figures, read_run
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.link.link_profile import load_profile
 from adahi_lab.tasks.gymnasium_description import load_description
 from adahi_lab.training.recipes import load_encoder_recipe, load_recipe
@@ -29,7 +30,6 @@ from adahi_ros.bags.bag_writer import BagWriter
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.assets import asset, asset_files
-from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits_file import load_limits

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.methods.dds_method import node_parameters
 from adahi_lab.nodes.dds_run import run_over_dds
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.protocol.records import NO_PLAN
 

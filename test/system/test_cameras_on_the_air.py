@@ -51,7 +51,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Encoder]:
     """Two features of each image, so that two cameras make what O = 6 lacks; and where it is."""
     import torch
 
-    from adahi_ros.vision.encoder_export import make_network, save_encoder
+    from adahi_lab.encoders.encoder_export import make_network, save_encoder
 
     config = {"architecture": "keypoints", "image_size": SIZE, "channels": 2, "layers": 1, "keypoints": 1}
     torch.manual_seed(0)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_lab.calibration.parameter_file import Calibration, load_calibration
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import RETRIEVAL, PolicyFiles
 from adahi_lab.methods.dds_method import node_parameters
@@ -21,7 +22,6 @@ from adahi_lab.tasks import make
 from adahi_lab.tasks.demonstrations import collect_parallel, seen_by_robots
 from adahi_lab.training.retrieval_index import make_index, save_index
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.parameter_file import Calibration, load_calibration
 from adahi_ros.protocol.records import Reason
 
 TASK, SEED, EPISODES = "ball", 11, range(3, 4)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.methods.dds_method import node_parameters
@@ -15,7 +16,6 @@ from adahi_lab.nodes.dds_run import run_over_dds
 from adahi_lab.nodes.domain import exclusive_domain
 from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.protocol.records import Reason
 
 TASK, SEED, EPISODES = "metaworld", 11, range(3, 4)

@@ -18,8 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.bench.growth import grown_policies
 from adahi_lab.bench.link_ends import dds_environment, run_at_robot
 from adahi_lab.calibration.calibrate import EPISODES
+from adahi_lab.calibration.parameter_file import Calibration, load_calibration
+from adahi_lab.calibration.rejection_curve import threshold_for_rate
 from adahi_lab.evaluation.episodes import calibration_episodes, evaluation_episodes
 from adahi_lab.evaluation.evaluate import Comparison, play_all
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
@@ -33,9 +36,6 @@ from adahi_lab.methods.dds_method import goes_ahead, node_parameters
 from adahi_lab.methods.methods import on_task
 from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.calibration import threshold_for_rate
-from adahi_ros.gates.parameter_file import Calibration, load_calibration
-from adahi_ros.policies.vqbet.growth import grown_policies
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.protocol.run_records import Crossed, RunRecord
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from adahi_lab.calibration.calibrate import OF_PLANS, Wanted, calibrate_recorded, methods_to_calibrate
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.calibration.replay import check_sizes, load_pair
 from adahi_lab.calibration.robot_file import RobotFile
 from adahi_lab.calibration.target_replies import asking_rate
 from adahi_lab.evaluation.loaded_policies import INTENTS
 from adahi_ros.bags.bag_reader import OnLoss
 from adahi_ros.core.parameter_sections import nested
-from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.safety.named_limits import limits_of_task
 
 SEARCHED = tuple(gate for gate in OF_PLANS if gate != "online")  # have a threshold

@@ -11,7 +11,9 @@ from itertools import product
 import numpy as np
 from scipy.stats import spearmanr
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.calibration.rejection_curve import RejectionCurve, rejection_curve, threshold_for_rate
 from adahi_lab.evaluation.episodes import calibration_episodes
 from adahi_lab.evaluation.evaluate import Comparison, play_all
 from adahi_lab.evaluation.loaded_policies import Bench, Policies, PolicyFiles
@@ -22,9 +24,7 @@ from adahi_lab.methods.methods import METHODS, gates_of_methods
 from adahi_lab.tasks import make
 from adahi_lab.tasks.task_interface import has_camera
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.calibration import RejectionCurve, rejection_curve, threshold_for_rate
 from adahi_ros.gates.gate_config import NORMALIZATIONS, ControllerConfig, DeviationTracker, ThresholdedGate
-from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.registry import GATES
 from adahi_ros.safety.named_limits import limits_of_task
 

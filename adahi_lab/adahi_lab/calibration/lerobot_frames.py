@@ -14,8 +14,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from adahi_ros.policies.lerobot.dataset_rows import parts_of, rows_of
-from adahi_ros.policies.lerobot.lerobot_dataset import BOUNDS, INFO, read_columns
+from adahi_lab.datasets.dataset_rows import parts_of, rows_of
+from adahi_lab.datasets.lerobot_dataset import BOUNDS, INFO, read_columns
 from adahi_ros.vision.images import MAX_PIXELS, from_image
 from adahi_ros.vision.interface import ImageError
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from adahi_lab.calibration import calibrate
+from adahi_lab.calibration.parameter_file import Calibration, load_calibration
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.methods.methods import gates_of_methods
-from adahi_ros.gates.parameter_file import Calibration, load_calibration
 
 SEED = "seed"  # of the episodes on which they were searched
 

@@ -76,11 +76,11 @@ def peers(
     With 200 calls all of them take eight minutes. The first run installs each system's packages
     in its own folder below ~/.cache/adahi_ros. A system that cannot be installed is skipped, with the reason.
     """
+    from adahi_lab.bench.growth import grown_policies
     from adahi_lab.bench.peer_comparison import PEERS, compare_peers
     from adahi_lab.link.link_profile import profile_named
     from adahi_lab.reporting.wireless import draw_peers, peers_table
     from adahi_ros.core.assets import asset
-    from adahi_ros.policies.vqbet.growth import grown_policies
 
     options.picture_file("--picture", picture)
     names = PEERS if ways == "all" else tuple(name.strip() for name in ways.split(","))

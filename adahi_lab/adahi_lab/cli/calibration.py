@@ -16,8 +16,8 @@ from adahi_ros.cli.terminal import command_line, console, planned, say, write_js
 from adahi_ros.core.assets import asset, shipped
 
 if TYPE_CHECKING:
+    from adahi_lab.calibration.parameter_file import Calibration
     from adahi_lab.evaluation.loaded_policies import PolicyFiles
-    from adahi_ros.gates.parameter_file import Calibration
 
 
 def calibrate(
@@ -183,10 +183,10 @@ class Setup:
         """
         from adahi_lab.calibration.calibrate import Wanted
         from adahi_lab.calibration.calibrate import calibrate as run
+        from adahi_lab.calibration.parameter_file import load_calibration
         from adahi_lab.evaluation.loaded_policies import check_fits, uncalibrated
         from adahi_lab.methods.file_methods import is_file_method
         from adahi_lab.methods.methods import METHODS, gates_of_methods
-        from adahi_ros.gates.parameter_file import load_calibration
 
         name, policies = file_name(task), files.load()
         file = options.calibration_file(self.calibration, name)

@@ -18,9 +18,9 @@ from adahi_ros.cli import options
 from adahi_ros.cli.terminal import command_line, console, episode_bars, say, write_json
 
 if TYPE_CHECKING:
+    from adahi_lab.calibration.parameter_file import Calibration
     from adahi_lab.evaluation.loaded_policies import Policies
     from adahi_lab.figures import Figures
-    from adahi_ros.gates.parameter_file import Calibration
 
 
 def comparison_figures(

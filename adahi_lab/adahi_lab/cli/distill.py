@@ -80,6 +80,7 @@ def distill(
     """
     from adahi_lab.calibration.bag_corrections import driven_steps
     from adahi_lab.calibration.lerobot_recording import is_lerobot
+    from adahi_lab.calibration.parameter_file import ROBOT, VERIFIER
     from adahi_lab.calibration.recordings import bags_first, read_recordings
     from adahi_lab.calibration.replayed_targets import instruction_for, query_of
     from adahi_lab.calibration.target_inputs import Jpeg
@@ -88,7 +89,6 @@ def distill(
     from adahi_lab.training.recipes import CORRECTOR, INTENT, load_pupils
     from adahi_lab.training.train_corrector import DRAFT, check_held_out, check_plans, split
     from adahi_ros.contract.parsing import contract_path, load_contract
-    from adahi_ros.gates.parameter_file import ROBOT, VERIFIER
     from adahi_ros.policies.backends import load_policy
     from adahi_ros.policies.corrector.corrector import Corrector
     from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector

@@ -21,10 +21,10 @@ def policy(
     ] = None,
 ) -> None:
     """Import a VQ-BeT of LeRobot as the target, with its action tokenizer and its camera's encoder."""
-    from adahi_ros.policies.lerobot.lerobot_encoder import load_encoder
+    from adahi_lab.encoders.encoder_export import save_encoder
+    from adahi_lab.encoders.lerobot_encoder import load_encoder
     from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
     from adahi_ros.policies.vqbet.vqbet_checkpoint import save_tokenizer
-    from adahi_ros.vision.encoder_export import save_encoder
 
     if (out / "target").exists():
         raise ValueError(f"out: {out / 'target'} is there already, must be a folder without one")
@@ -71,8 +71,8 @@ def dataset(
     """Convert a LeRobotDataset into training data."""
     import warnings
 
+    from adahi_lab.datasets.lerobot_dataset import load_dataset
     from adahi_ros.bags.bag_dataset import TRAJECTORIES
-    from adahi_ros.policies.lerobot.lerobot_dataset import load_dataset
 
     options.tried("--out", out / TRAJECTORIES)
     with warnings.catch_warnings(record=True) as caught:
@@ -102,11 +102,11 @@ def export(
     ] = None,
 ) -> None:
     """Write recorded episodes without images as a LeRobotDataset of format 3, to train LeRobot's policies."""
+    from adahi_lab.datasets.dataset_writer import save_dataset
     from adahi_lab.tasks import TASKS, make
     from adahi_ros.bags.bag_dataset import CONTRACT, TRAJECTORIES
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.core.trajectories import Trajectories
-    from adahi_ros.policies.lerobot.dataset_writer import save_dataset
 
     recorded = Trajectories.load(data / TRAJECTORIES if data.is_dir() else data)
     if recorded.task in TASKS:

@@ -15,10 +15,10 @@ from adahi_ros.cli.terminal import console, planned, say, write_json
 from adahi_ros.core.assets import ENCODERS, asset, named, shipped
 
 if TYPE_CHECKING:
+    from adahi_lab.calibration.parameter_file import Calibration
     from adahi_lab.calibration.robot_file import RobotFile
     from adahi_lab.evaluation.loaded_policies import PlanFiles
     from adahi_ros.contract.contract import Contract
-    from adahi_ros.gates.parameter_file import Calibration
 
 METHODS = "adahi,hybrid,draft,target,random,uncertainty"
 WITHOUT_THRESHOLDS = "hybrid,draft,target"
@@ -200,7 +200,7 @@ def _plans(robot_file: RobotFile, draft: Path, folder: Path | None) -> PlanFiles
 
 def _thresholds(given: Path | None, robot_file: RobotFile, robot_type: str) -> Calibration | None:
     """Return the calibration of a file, else of the robot's, else the shipped one; None without one."""
-    from adahi_ros.gates.parameter_file import load_calibration
+    from adahi_lab.calibration.parameter_file import load_calibration
 
     by_itself = given is None and robot_file.calibrated
     file = robot_file.path if by_itself else options.calibration_file(given, robot_type)

@@ -25,12 +25,12 @@ def train_encoder(
     json_file: options.JsonFile = None,
 ) -> None:
     """Train the encoder of a simulated camera. A stopped run continues."""
+    from adahi_lab.encoders.encoder_export import save_encoder
     from adahi_lab.tasks.camera import make_view
     from adahi_lab.tasks.frames import record_frames
     from adahi_lab.training import encoder_training
     from adahi_lab.training.fitting import Run
     from adahi_lab.training.recipes import load_encoder_recipe
-    from adahi_ros.vision.encoder_export import save_encoder
 
     view = make_view(task)
     wanted = load_encoder_recipe(recipe if recipe is not None else asset(f"config/encoders/{task}.yaml"))

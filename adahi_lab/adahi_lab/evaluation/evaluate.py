@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.evaluation.disturbances import DisturbedWorld, WorldAround
 from adahi_lab.evaluation.episodes import HELD_OUT_SEED_OFFSET
@@ -33,7 +34,6 @@ from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.parameter_file import Calibration
 
 BATCH = 100  # episodes side by side; fixed, because a network's rounding may depend on the batch size
 HELD_OUT_EPISODES = 50

@@ -9,10 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from adahi_lab.calibration.parameter_file import Calibration, load_calibration
 from adahi_lab.evaluation.step_link import Across
 from adahi_ros.acceptance.interface import codes_differ, difference
 from adahi_ros.core.signature import IMAGE_FEATURES, Signature
-from adahi_ros.gates.parameter_file import Calibration, load_calibration
 from adahi_ros.policies.backends import is_policy, load_policy
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector

@@ -8,12 +8,12 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, PolicyFiles
 from adahi_lab.methods.actors import CORRECTOR, DRAFT, MISSING, ON_ROBOT
 from adahi_lab.methods.method_names import COOL
 from adahi_lab.methods.methods import on_task
 from adahi_ros.acceptance.registry import ACCEPTANCES
-from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.registry import GATES
 from adahi_ros.policies.backends import is_policy
 from adahi_ros.policies.intent.intent import at_target

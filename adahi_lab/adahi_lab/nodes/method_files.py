@@ -57,12 +57,12 @@ def _written(name: str, document: Mapping[str, object]) -> Path:
 
 def _made(method: str, task: str) -> tuple[Path, Path]:
     # Imported here: a shipped file needs none of them.
+    from adahi_lab.calibration.parameter_file import load_calibration
     from adahi_lab.evaluation.loaded_policies import PolicyFiles, uncalibrated
     from adahi_lab.methods.dds_method import node_parameters
     from adahi_lab.methods.methods import for_task, parse_methods
     from adahi_lab.nodes.dds_run import observed
     from adahi_lab.papers.literature import Line, lines
-    from adahi_ros.gates.parameter_file import load_calibration
 
     own_first = sorted(lines(), key=lambda each: each.task != task)
     line = next((each for each in own_first if each.method == method), Line(method, method))

@@ -27,6 +27,7 @@ import torch
 import typer
 from rich.console import Console
 
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.cli.task_options import folder_of
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles
@@ -35,7 +36,6 @@ from adahi_lab.reporting.tables import narrow_table, number
 from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
 from adahi_ros.core.texts import abridged
-from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 

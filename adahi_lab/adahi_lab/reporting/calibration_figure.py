@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.reporting.style import COLOURS, panels
-from adahi_ros.gates.parameter_file import Calibration
 
 
 def _draw(axes: Axes, calibration: Calibration) -> None:

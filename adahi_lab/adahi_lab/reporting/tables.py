@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from rich import box
 from rich.table import Table
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.metrics import Paired
 from adahi_lab.evaluation.step_costs import StepCost
 from adahi_lab.figures import Figures
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.reporting.published_figures import NOT_REPORTED, REPORTED
-from adahi_ros.gates.parameter_file import Calibration
 
 RATES = (
     "TR: share of steps with a request. TSR (true skip ratio): share of the other steps with a draft "

@@ -16,12 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from adahi_lab.encoders.encoder_export import Network, make_network
+from adahi_lab.encoders.resnet import load_weights
 from adahi_lab.training.fitting import Run, fit, seeded
 from adahi_lab.training.recipes import EncoderRecipe
 from adahi_ros.policies.networks.step_dataset import Moments
-from adahi_ros.vision.encoder_export import Network, make_network
 from adahi_ros.vision.images import from_jpeg, to_jpeg
-from adahi_ros.vision.resnet import load_weights
 
 HEAD_HIDDEN = 64
 JPEG_EVERY = 3  # one of three frames is compressed as JPEG, as in transmission

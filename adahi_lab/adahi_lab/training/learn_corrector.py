@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import PLANS, Bench, PolicyFiles
@@ -26,7 +27,6 @@ from adahi_lab.training.learn_rounds import Learner, Rounds
 from adahi_lab.training.recipes import CorrectorRecipe
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.corrector.corrector_features import features

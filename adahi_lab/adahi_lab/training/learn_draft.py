@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from adahi_lab.calibration.calibrate import Wanted, calibrate
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.methods.methods import gated
@@ -14,9 +15,8 @@ from adahi_lab.training.fitting import Run
 from adahi_lab.training.learn import DRAFT, LearningConfig, Lessons, update
 from adahi_lab.training.learn_rounds import Figures, Learner, Rounds
 from adahi_lab.training.policy_corrections import Corrections, corrected_episodes
-from adahi_ros.gates.parameter_file import Calibration
+from adahi_lab.training.vqbet_export import save_with_export
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
-from adahi_ros.policies.vqbet.vqbet_export import save_with_export
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.episodes import evaluation_episodes, lesson_episodes
 from adahi_lab.evaluation.evaluate import Comparison, outcome_figures, play_all
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
@@ -21,7 +22,6 @@ from adahi_lab.training.fitting import load_run, save_run
 from adahi_lab.training.learn import LearningConfig, copy_policies
 from adahi_lab.training.reservoir import MOST, R, Reservoir
 from adahi_lab.training.staging import StagedFolder
-from adahi_ros.gates.parameter_file import Calibration
 
 FIRST_EPISODE = 700_000  # of the lessons; lower numbers are for correctors, gates and acceptance rules
 STATE = "learning.training.safetensors"

@@ -34,6 +34,7 @@ from adahi_lab.training.recipes import (
 from adahi_lab.training.staging import StagedFolder
 from adahi_lab.training.train_corrector import train_in_simulation
 from adahi_lab.training.trainer import TOKENIZER, Stages, Trainer
+from adahi_lab.training.vqbet_export import save_with_export
 from adahi_lab.training.vqbet_training import train_policy, train_tokenizer
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
@@ -42,7 +43,6 @@ from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.networks.onnx_export import export
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, load_tokenizer, save_tokenizer
-from adahi_ros.policies.vqbet.vqbet_export import save_with_export
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
 THREADS = 1  # for such small networks, more threads are slower

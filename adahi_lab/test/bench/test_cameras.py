@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from adahi_lab.bench import cameras
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.evaluation.rollout import Log, rollout
@@ -17,7 +18,6 @@ from adahi_lab.tasks.camera import CameraTask
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.assets import asset
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
-from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest
 from adahi_ros.vision.encoder import Encoder

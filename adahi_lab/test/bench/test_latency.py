@@ -7,11 +7,11 @@ from dataclasses import asdict
 import pytest
 
 from adahi_lab.bench import loop_latency
+from adahi_lab.bench.growth import grown_policies
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation.loaded_policies import PolicyFiles, check_fits
 from adahi_lab.link.emulator import unavailable
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.policies.vqbet.growth import grown_policies
 from adahi_ros.protocol.records import EpisodeRecord, StepRecord
 from adahi_ros.protocol.run_records import Crossed, RunRecord
 

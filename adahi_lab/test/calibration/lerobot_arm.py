@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from adahi_lab.datasets.dataset_rows import INDEX, TASKS
+from adahi_lab.datasets.dataset_writer import PLACE, save_dataset
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.lerobot.dataset_rows import INDEX, TASKS
-from adahi_ros.policies.lerobot.dataset_writer import PLACE, save_dataset
 
 STATE, ENVIRONMENT, CAMERA = "observation.state", "observation.environment_state", "observation.images.top"
 RATE_HZ = 10.0

@@ -23,6 +23,7 @@ from adahi_lab.calibration.calibrate import (
     rank_correlation,
     searched_gates,
 )
+from adahi_lab.calibration.parameter_file import Calibration, load_calibration
 from adahi_lab.evaluation.episodes import calibration_episodes
 from adahi_lab.evaluation.evaluate import Comparison, play_all
 from adahi_lab.evaluation.loaded_policies import Policies, PolicyFiles
@@ -33,7 +34,6 @@ from adahi_lab.methods.methods import METHODS
 from adahi_lab.reporting.calibration_figure import draw_calibrations
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.gate_config import NORMALIZATIONS
-from adahi_ros.gates.parameter_file import Calibration, load_calibration
 from adahi_ros.gates.registry import GATES
 from adahi_ros.gates.scores import DeviationGate
 
@@ -95,7 +95,7 @@ def test_every_gate_that_there_is_gets_a_threshold(
 def test_a_task_that_a_file_describes_is_noted_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 2)
+    monkeypatch.setattr("adahi_lab.calibration.rejection_curve.MOST_TRIALS", 2)
     path = tmp_path / "file.yaml"
     shutil.copy(asset("config/tasks/inverted_pendulum.yaml"), path)
     files = PolicyFiles(asset("checkpoints/inverted_pendulum"), "onnxruntime")
@@ -142,7 +142,7 @@ def test_figures_say_what_was_measured(found: Calibration, files: PolicyFiles) -
 def test_the_variant_that_ranks_best_is_taken_and_again_with_the_same_seed(
     files: PolicyFiles, found: Calibration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 2)  # how near says nothing here
+    monkeypatch.setattr("adahi_lab.calibration.rejection_curve.MOST_TRIALS", 2)  # how near says nothing here
     chosen = calibrate("ball", files, Wanted(RATE), 0, 6)
     log = logs(files, found, ["hybrid"], calibration_episodes(6))["hybrid"]
     scale = files.load().draft.action_scale

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from adahi_lab.calibration.calibrate import Wanted, calibrate_recorded
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.calibration.replay import (
     REPLAYED,
@@ -33,7 +34,6 @@ from adahi_ros.contract.contract import Contract
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.signature import Feature
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.parameter_file import Calibration
 
 LINK = LinkProfile(rtt_mean_ms=20.0, rtt_jitter_ms=0.0, rate_mbit_s=1000.0)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from adahi_lab.calibration.calibrate import Wanted, calibrate_recorded
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.calibration.replayed_targets import observed, queried_once, query_of
 from adahi_lab.evaluation.loaded_policies import Bench, PlanFiles, Policies
@@ -16,7 +17,6 @@ from adahi_lab.methods.methods import METHODS
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
-from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.direct import DirectPolicy

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from adahi_lab.calibration.calibrate import RATE
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.evaluate import Comparison, play_all
 from adahi_lab.evaluation.metrics import mcnemar, transmission_rate
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.parameter_file import load_calibration
 
 SEED = 12  # of no figure on a page
 CALIBRATED = 50_000  # actions, as in the paper

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from test.toys import code_policy
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles, check_fits
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import Feature
-from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policies.backends import load_policy
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles
 from adahi_lab.evaluation.rollout import Log
@@ -14,7 +15,6 @@ from adahi_lab.methods.methods import METHODS
 from adahi_lab.tasks.camera import BallSeen
 from adahi_lab.tasks.instructed import BallInstructed
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.parameter_file import load_calibration
 
 STEPS = 12
 TOGETHER = range(4)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from test.toys import Constant, played
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.comparison import Entry, random_baseline
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import Bench, Policies
@@ -17,7 +18,6 @@ from adahi_lab.methods.methods import METHODS, parse_methods, runs_on_robot
 from adahi_lab.methods.oracles import HarmGate
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import IMAGE_FEATURES, OBSERVATION, Feature, Observations, Signature
-from adahi_ros.gates.parameter_file import Calibration
 
 
 def run(policies: Policies, calibration: Calibration, name: str) -> Log:

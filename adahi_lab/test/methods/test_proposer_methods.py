@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from test.toys import assert_same, played
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.loaded_policies import RETRIEVAL, Bench, PolicyFiles
 from adahi_lab.evaluation.rollout import Log
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.training.retrieval_index import make_index, save_index
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policies.retrieval import load_retrieval
 
 

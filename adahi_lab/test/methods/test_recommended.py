@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation.evaluate import Comparison, Run, play
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.evaluation.swaps import Swap
@@ -19,7 +20,6 @@ from adahi_lab.methods.method_names import printed
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.methods.recommended import BEST, recommended
 from adahi_ros.core.assets import CHECKPOINTS, asset, named
-from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.policies.backends import is_policy, load_policy
 from test.tiny_intents import tiny_intents
 

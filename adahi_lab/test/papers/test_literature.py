@@ -14,6 +14,7 @@ from rich.console import Console
 
 import adahi_ros
 from adahi_lab.calibration import calibrate
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.calibration.thresholds import Thresholds
 from adahi_lab.evaluation import evaluate
 from adahi_lab.evaluation.comparison import Rows, measure
@@ -28,7 +29,6 @@ from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.training.retrieval_index import make_index, save_index
 from adahi_ros.core.assets import asset
 from adahi_ros.core.schema import load
-from adahi_ros.gates.parameter_file import load_calibration
 
 PACKAGE = Path(adahi_ros.__file__).parent
 EPISODES = evaluation_episodes(1)

@@ -8,9 +8,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.reporting import tables
-from adahi_ros.gates.parameter_file import Calibration
 
 Shown = Callable[..., str]
 FIGURES: dict[str, Any] = {

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.training import learn_rounds
 from adahi_lab.training.fitting import Run
@@ -23,7 +24,6 @@ from adahi_lab.training.learn_rounds import Rounds, learn_in_rounds
 from adahi_lab.training.policy_corrections import Corrections
 from adahi_lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network

@@ -14,7 +14,7 @@ from rich.progress import Progress
 from test.toys import code_policy
 
 from adahi_lab.tasks.demonstrations import Demonstrations, collect_parallel
-from adahi_lab.training import train, trainer
+from adahi_lab.training import train, trainer, vqbet_export
 from adahi_lab.training.fitting import Course, Run
 from adahi_lab.training.recipes import (
     CorrectorRecipe,
@@ -29,7 +29,6 @@ from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.vqbet import vqbet_export
 from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy
 
 FIT = CodeFitConfig(steps=6, batch_size=16, warmup=1)

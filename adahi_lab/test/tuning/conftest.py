@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from adahi_lab.calibration.parameter_file import Calibration, load_calibration
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.gates.parameter_file import Calibration, load_calibration
 
 SPACE: dict[str, Any] = {
     "recipe": "recipe.yaml",

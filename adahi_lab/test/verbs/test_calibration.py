@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.parameter_file import load_calibration
 from test.cli.conftest import Fails, Measured
 
 
 def test_calibrate_writes_parameters_a_picture_and_figures(
     checkpoints: Path, tmp_path: Path, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 2)  # how near says nothing here
+    monkeypatch.setattr("adahi_lab.calibration.rejection_curve.MOST_TRIALS", 2)  # how near says nothing here
     out = tmp_path / "new" / "ball.yaml"
     picture = tmp_path / "calibrate.png"
     options = ["--rate", 0.5, "--episodes", 6, "--smoothing", 0.5, "--out", out]

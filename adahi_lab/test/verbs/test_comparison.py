@@ -49,7 +49,7 @@ def test_evaluate_recalibrates(
     evaluate: list[object], option: tuple[str, str], monkeypatch: pytest.MonkeyPatch, measured: Measured
 ) -> None:
     monkeypatch.setattr("adahi_lab.calibration.calibrate.EPISODES", 20)
-    monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 4)  # near is enough here
+    monkeypatch.setattr("adahi_lab.calibration.rejection_curve.MOST_TRIALS", 4)  # near is enough here
     result, written = measured(*evaluate, "--methods", "random,adahi,oracle", "--episodes", 20, *option)
     rate = 0.3 if option[0] == "--rate" else 0.6
     assert written["draft_temperature"] == (1.0 if option[0] == "--rate" else 0.5)

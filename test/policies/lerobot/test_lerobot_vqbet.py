@@ -15,6 +15,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from adahi_lab.encoders.encoder_export import save_encoder
+from adahi_lab.encoders.lerobot_encoder import load_encoder
 from adahi_lab.training.fitting import Run
 from adahi_lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.acceptance.interface import codes_differ
@@ -22,12 +24,10 @@ from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.lerobot.lerobot_checkpoint import read_checkpoint
-from adahi_ros.policies.lerobot.lerobot_encoder import load_encoder
 from adahi_ros.policies.lerobot.lerobot_scaling import RANGES
 from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, save_policy, save_tokenizer
 from adahi_ros.vision.encoder import Encoder
-from adahi_ros.vision.encoder_export import save_encoder
 from test.policies.damage import edit_in
 from test.policies.lerobot.lerobot_fixture import BACKBONE, SMALL, VARIANTS, completed, frames
 

@@ -20,6 +20,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles
 from adahi_lab.evaluation.rollout import rollout
@@ -32,7 +33,6 @@ from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal, residual
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext
-from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.policies.interface import Policy, Sampling
 from adahi_ros.protocol.request import sent_codes
 from adahi_ros.robot.controller import Controller

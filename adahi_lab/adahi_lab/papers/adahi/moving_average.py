@@ -27,9 +27,9 @@ from adahi_lab.calibration.calibrate import (
     deviations,
     rank_correlation,
 )
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.episodes import calibration_episodes, evaluation_episodes
 from adahi_lab.evaluation.evaluate import Comparison, outcome_figures, paired_with, play_all
-from adahi_ros.gates.parameter_file import Calibration
 
 AVERAGED = 0.3
 

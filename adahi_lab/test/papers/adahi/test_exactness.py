@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.evaluation.loaded_policies import Bench, Policies
 from adahi_lab.evaluation.rollout import rollout
@@ -18,7 +19,6 @@ from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.interface import GateContext
-from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policies.interface import Sampling
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.policies.lerobot import lerobot_dataset as lerobot_dataset
-from adahi_ros.policies.lerobot.lerobot_dataset import load_dataset
+from adahi_lab.datasets import lerobot_dataset as lerobot_dataset
+from adahi_lab.datasets.lerobot_dataset import load_dataset
 from test.policies.damage import edit_in
 
-DATA = Path(__file__).parents[2] / "data/lerobot/dataset"
+DATA = Path(__file__).parents[3] / "test/data/lerobot/dataset"
 LEFT_OUT = "left out of the observations: observation.images.top"
 ROWS = "data/chunk-000/file-000.parquet"
 EPISODES = "meta/episodes/chunk-000/file-000.parquet"

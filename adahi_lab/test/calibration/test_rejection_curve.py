@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.gates.calibration import (
+from adahi_lab.calibration.rejection_curve import (
     MOST_TRIALS,
     RATE_TOLERANCE,
     Fit,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adahi_ros.gates.parameter_file import Calibration, load_calibration
+from adahi_lab.calibration.parameter_file import Calibration, load_calibration
 
 FIGURES = {
     "actions": 1000,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from adahi_ros.policies.vqbet import vqbet_export
-from adahi_ros.policies.vqbet.growth import grow, grown_policies
+from adahi_lab.bench.growth import grow, grown_policies
+from adahi_lab.training import vqbet_export
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network

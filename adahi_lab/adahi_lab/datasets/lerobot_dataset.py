@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adahi_lab.datasets.dataset_rows import parquet_file, parts_of
 from adahi_ros.core.files import read_json
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.lerobot.dataset_rows import parquet_file, parts_of
 
 if TYPE_CHECKING:
     import pyarrow

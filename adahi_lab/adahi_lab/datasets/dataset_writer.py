@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adahi_lab.datasets.dataset_rows import INDEX, TASKS
+from adahi_lab.datasets.lerobot_dataset import ACTION, BOUNDS, INFO
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.core.written_files import replacing, save_json
-from adahi_ros.policies.lerobot.dataset_rows import INDEX, TASKS
-from adahi_ros.policies.lerobot.lerobot_dataset import ACTION, BOUNDS, INFO
 
 if TYPE_CHECKING:
     import pyarrow

@@ -13,11 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from adahi_lab.encoders.resnet_layers import BLOCKS, WIDTHS, Norm, resnet_layers
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.tensor_files import check_shapes
 from adahi_ros.policies.lerobot.lerobot_checkpoint import WEIGHTS, LeRobotCheckpoint, read_checkpoint
 from adahi_ros.policies.lerobot.lerobot_files import CONFIG
-from adahi_ros.policies.networks.resnet import BLOCKS, WIDTHS, Norm, resnet_layers
 
 PART = "rgb_encoder"
 STRIDE = 32  # of the last maps, in pixels
@@ -115,7 +115,7 @@ class RgbEncoder(nn.Module):
 
 
 def load_encoder(folder: Path) -> RgbEncoder:
-    """Read the encoder of a LeRobot policy, for `adahi_ros.vision.encoder_export.save_encoder`.
+    """Read the encoder of a LeRobot policy, for `adahi_lab.encoders.encoder_export.save_encoder`.
 
     Raises:
         CheckpointError: as `read_checkpoint` and `RgbEncoder`.

@@ -14,9 +14,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from adahi_lab.encoders.resnet_layers import BLOCKS, resnet_layers
 from adahi_ros.core.files import LARGEST_WEIGHTS, check_size
 from adahi_ros.core.tensor_files import UNREADABLE
-from adahi_ros.policies.networks.resnet import BLOCKS, resnet_layers
 
 HUB = "hf://"
 IMAGENET_MEAN = (0.485, 0.456, 0.406)

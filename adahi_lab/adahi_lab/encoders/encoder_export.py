@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from adahi_ros.policies.lerobot.lerobot_encoder import RgbEncoder
+from adahi_lab.encoders.convnet import KeypointNet
+from adahi_lab.encoders.lerobot_encoder import RgbEncoder
+from adahi_lab.encoders.pixels import Pixels
+from adahi_lab.encoders.resnet import ResNet18
 from adahi_ros.policies.networks.onnx_export import write_onnx
-from adahi_ros.vision.convnet import KeypointNet
 from adahi_ros.vision.encoder import EncoderFiles
-from adahi_ros.vision.pixels import Pixels
-from adahi_ros.vision.resnet import ResNet18
 
 Network = KeypointNet | Pixels | ResNet18
 
