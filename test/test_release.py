@@ -132,7 +132,8 @@ def test_what_pip_alone_has_is_named_with_the_file_that_lists_it() -> None:
         listed = re.search(rf"^      {name} .*\(requirements/(\w+)\.txt\)", text, re.MULTILINE)
         assert listed is not None, name
         assert name in required(listed[1])
-    in_apt = {each.name.removeprefix("python3-") for each in package("adahi_ros").exec_depends}
+    keys = {each.name for name in ("adahi_ros", "adahi_lab") for each in package(name).exec_depends}
+    in_apt = {key.removeprefix("python3-") for key in keys}
     called = {"pillow": "pil", "pyyaml": "yaml"}
     listed_by_pip = required("robot") | required("demo")
     assert {called.get(name, name) for name in listed_by_pip} <= in_apt | from_pip()
