@@ -5,13 +5,13 @@ export PYTHON ROS
 
 OTHER := $(filter-out jazzy,$(ROS))
 VENV := .venv$(if $(OTHER),-$(OTHER))
-TESTS := $(if $(OTHER),test/nodes test/system)
+TESTS := $(if $(OTHER),test/nodes test/system,test)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults docs lint closure constraints clean
+.PHONY: help setup demo test test-lab faults docs lint closure constraints clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup:  ## make .venv with everything: ROS 2 unless it is sourced, adahi_msgs, torch, test tools
 	@tools/set_up
@@ -20,9 +20,13 @@ demo:  ## balance a ball over DDS: robot, draft policy and target verifier in th
 	@tools/set_up demo
 	@$(VENV)/bin/adahi demo ball --report
 
-test: setup  ## lint, types and tests; ROS=kilted: the tests that need ROS, on its wheels
+test: setup  ## lint, types, tests of the product and a row of each paper; ROS=kilted: what needs ROS, on its wheels
 	@$(MAKE) --no-print-directory --jobs 2 $(if $(OTHER),,lint) faults
 	$(VENV)/bin/pytest -n $$((2 * $$(nproc))) --dist worksteal --ignore=test/faults --ignore=test/server/ray $(TESTS)
+	$(if $(OTHER),,$(VENV)/bin/pytest -n $$(nproc) -m smoke adahi_lab/test/papers)
+
+test-lab: setup  ## the other tests of adahi_lab
+	$(VENV)/bin/pytest -n $$(nproc) --dist worksteal -m "not smoke" adahi_lab/test
 
 faults: setup  ## the tests that need control steps in time, or Ray: before the others, with little beside them
 	$(VENV)/bin/pytest -n $$(nproc) --dist loadfile test/faults $(if $(OTHER),,test/server/ray)

@@ -27,10 +27,6 @@ GATE = ThresholdedGate("random", 0.1)  # the other steps are asked about
 JOINTS = ["plate_roll_joint", "plate_pitch_joint"]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "soak: takes minutes; -m 'not soak' leaves it out")
-
-
 class Scene:
     """A robot that steps across a link.
 

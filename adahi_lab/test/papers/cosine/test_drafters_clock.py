@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
 from test.papers.token_lines import FOLDER, LINES, MACHINES
 
 from adahi_lab.papers.cosine.drafters_clock import DRAFTERS, ways
 from adahi_lab.papers.tokens.token_pair import Chunks
 
 
+@pytest.mark.smoke
 def test_it_is_faster_than_the_target_alone(chunks: Chunks) -> None:
     for path in FOLDER.glob("draft.*"):
         for kind in range(2):

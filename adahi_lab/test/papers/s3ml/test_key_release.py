@@ -29,6 +29,7 @@ def url(world: World) -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.smoke
 @pytest.mark.timeout(60)
 def test_the_commands_give_keys_to_what_they_measured(url: str, world: World, run: Run, fails: Fails) -> None:
     platform = ["--platform", world.folder / "platform", "--name", NAME]

@@ -100,6 +100,7 @@ def test_the_outlook_knows_a_rise_from_the_calm() -> None:
     assert before > 3.0 * always
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_by_trend_work_is_cheaper_than_by_either_baseline(seed: int) -> None:
     found = costs(made_trace(seed), Search(60), Rules())
