@@ -149,3 +149,16 @@ def played(bench: Bench, name: str, episodes: Sequence[int] = range(3), seed: in
 def assert_same(one: Log, other: Log) -> None:
     for field in fields(Log):
         np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name), field.name)
+
+
+def two_ways() -> Trajectories:
+    """Episodes that say nothing of themselves, whose actions are all +1 or all -1, with equal odds."""
+    episodes, steps = 32, 6
+    ways = np.where(np.arange(episodes) % 2, 1.0, -1.0).astype(np.float32)
+    return Trajectories(
+        "toy",
+        np.zeros((episodes * steps, 1), np.float32),
+        np.repeat(ways, steps)[:, None],
+        np.zeros((episodes, 0), np.float32),
+        np.arange(steps, episodes * steps + 1, steps),
+    )

@@ -77,6 +77,14 @@ class Arm:
             self.look()
         self.now_s = end_s
 
+    def pass_by_within_limits(self, time_s: float) -> None:
+        """Let time pass, and check that the arm stays between its limits."""
+        before_s = self.now_s
+        self.pass_by(time_s)
+        between = np.linspace(before_s, self.now_s, 5)
+        places = np.array([self.controller.sample(each).positions[0] for each in between])
+        assert ((places >= LOW - 1e-9) & (places <= HIGH + 1e-9)).all()
+
 
 def ramp(start: float, steps: int = 8, speed: float = 1.0) -> np.ndarray:
     """Return positions of a plan with a constant speed, from a period after its start on."""
@@ -104,11 +112,7 @@ def test_any_lateness_change_or_stop_stays_within_the_limits(
         elif event == 4:
             arm.receive(arm.guard.repeat(arm.now_s))
         arm.step(np.array(plan))
-        before_s = arm.now_s
-        arm.pass_by(periods * PERIOD_S)
-        between = np.linspace(before_s, arm.now_s, 5)
-        places = np.array([arm.controller.sample(each).positions[0] for each in between])
-        assert ((places >= LOW - 1e-9) & (places <= HIGH + 1e-9)).all()
+        arm.pass_by_within_limits(periods * PERIOD_S)
     assert arm.controller.peak_speed[0] <= SPEED * (1.0 + 1e-6)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from test.toys import two_ways
 
 from adahi_lab.training.fitting import Run
 from adahi_lab.training.flow_training import FlowFitConfig, train_flow
@@ -17,19 +18,6 @@ from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.interface import Policy, Sampling
 
 SIZE = {"width": 8, "layers": 1, "heads": 2, "head_width": 16, "head_layers": 1, "steps": 2}
-
-
-def two_ways() -> Trajectories:
-    """Episodes that say nothing of themselves, whose actions are all +1 or all -1, with equal odds."""
-    episodes, steps = 32, 6
-    ways = np.where(np.arange(episodes) % 2, 1.0, -1.0).astype(np.float32)
-    return Trajectories(
-        "toy",
-        np.zeros((episodes * steps, 1), np.float32),
-        np.repeat(ways, steps)[:, None],
-        np.zeros((episodes, 0), np.float32),
-        np.arange(steps, episodes * steps + 1, steps),
-    )
 
 
 @pytest.fixture(scope="module")

@@ -2,31 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import yaml
-from test.papers.s3ml.test_key_service import NAME, World
+from test.papers.s3ml.conftest import NAME, World
 
-from adahi_lab.papers.s3ml.key_http import key_server
 from test.cli.conftest import Fails, Run
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
-
-@pytest.fixture
-def url(world: World) -> Iterator[str]:
-    with key_server(world.service, "127.0.0.1", 0) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
 
 
 @pytest.mark.smoke

@@ -7,7 +7,6 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,59 +15,24 @@ from urllib.request import Request, urlopen
 
 import pytest
 import yaml
+from test.papers.s3ml.conftest import MEASUREMENT, NAME, World
 
 from adahi_lab.papers.s3ml import key_http
 from adahi_lab.papers.s3ml.attestation import (
     AttestationError,
     Attester,
     EmulatedAppraiser,
-    EmulatedPlatform,
     Evidence,
     load_admitted,
     measure,
     measure_replica,
 )
 from adahi_lab.papers.s3ml.key_files import MOST_FILES, packed, secret_of, unpack
-from adahi_lab.papers.s3ml.key_http import fetch_keys, key_server
+from adahi_lab.papers.s3ml.key_http import fetch_keys
 from adahi_lab.papers.s3ml.key_service import NONCE_S, KeyRequest, KeyService, fetch, report_of
 from test.waiting import wait_for
 
-MEASUREMENT, OTHER = "ab" * 32, "cd" * 32
-NAME = "rack_1"
-
-
-class World:
-    """A key service with keys to release, and an attested platform."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.now_s = folder, 0.0
-        self.machine = folder / "keys/machines/server"
-        (self.machine / "enclaves/adahi/server").mkdir(parents=True)
-        (self.machine / "enclaves/adahi/server/key.pem").write_text("the verifier's private key")
-        (self.machine / "crl.pem").write_bytes(bytes(range(256)))
-        self.admitted = folder / "admitted.yaml"
-        self.platform = self.on(MEASUREMENT)
-        self.admit()
-        self.lines: list[str] = []
-        appraiser = EmulatedAppraiser(self.admitted)
-        self.service = KeyService(
-            self.machine, self.admitted, appraiser, lambda: self.now_s, self.lines.append
-        )
-
-    def on(self, measurement: str, key: str = "platform", name: str = NAME) -> EmulatedPlatform:
-        return EmulatedPlatform(self.folder / key, name, measurement)
-
-    def admit(self, **changes: Any) -> None:
-        known = {"measurements": [MEASUREMENT], "platforms": {NAME: self.platform.public}}
-        self.admitted.write_text(yaml.safe_dump({**known, **changes}))
-
-    def get(self, attester: Attester) -> bytes:
-        return fetch(attester, self.service.challenge, self.service.release)
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+OTHER = "cd" * 32
 
 
 def test_an_attested_replica_gets_the_keys_as_they_are(world: World) -> None:
@@ -295,16 +259,6 @@ def test_what_is_packed_is_bounded(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("short")
     with pytest.raises(ValueError, match="no secret, must be 32 bytes"):
         secret_of(tmp_path / "key")
-
-
-@pytest.fixture
-def url(world: World) -> Iterator[str]:
-    with key_server(world.service, "127.0.0.1", 0) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
 
 
 @pytest.mark.timeout(30)
