@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
@@ -65,11 +64,3 @@ def test_the_command_of_the_page_evaluates_the_gate(changed: Path) -> None:
     words = command.replace(compared, quick).split()
     words[words.index("--episodes") + 1] = "2"
     assert "active_age" in run(changed, "adahi_ros", *words, "--workers", "1")
-
-
-def test_the_paper_can_be_cited_and_the_maintainer_is_a_placeholder() -> None:
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert cited["authors"] == [{"name": "PLACEHOLDER, the name of the maintainer"}]
-    assert [paper["title"] for paper in cited["references"]] == [
-        "Action Deviation-Aware Inference for Low-Latency Wireless Robots"
-    ]

@@ -25,23 +25,6 @@ def local_name(element: ElementTree.Element) -> str:
     return element.tag.split("}")[-1]
 
 
-def test_there_is_one_for_each_middleware() -> None:
-    assert sorted([FAST, FAST_3, CYCLONE]) == PROFILES
-    assert local_name(ElementTree.parse(FAST).getroot()) == "dds"
-    assert local_name(ElementTree.parse(CYCLONE).getroot()) == "CycloneDDS"
-
-
-@pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.stem)
-def test_every_setting_is_explained(file: Path) -> None:
-    page = "".join(
-        (ROOT / f"docs/{name}.md").read_text() for name in ("explanation/network", "developers/nodes")
-    )
-    leaves = [element for element in ElementTree.parse(file).iter() if len(element) == 0]
-    assert leaves
-    for leaf in leaves:
-        assert f"`{local_name(leaf)}`" in page, local_name(leaf)
-
-
 def test_both_of_fast_dds_have_the_same_settings() -> None:
     """Fast DDS 3 renamed elements: each lower-case name is the other one without underscores."""
     found = [
@@ -95,18 +78,10 @@ def test_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"launch/dds.launch.py", "launch/zenoh_router.launch.py"} <= set(launched)
 
 
-def test_the_settings_of_zenohs_router_are_explained_and_called_untried() -> None:
-    comments = [line for line in ROUTER.read_text().splitlines() if line.startswith("#")]
-    assert comments[0].startswith("# NOT TRIED")
-    page = (ROOT / "docs/developers/nodes.md").read_text()
-    _, _, section = page.partition(f"## {ROUTER.name}, line by line")
-    assert "**Not tried.**" in section
+def test_each_line_of_zenohs_router_is_one_setting() -> None:
     for line in ROUTER.read_text().splitlines():
-        key, equals, value = line.partition("=")
-        if not line.startswith("#"):
-            assert f"`{key}`" in section
-            assert equals
-            assert ";" not in value  # it separates settings
+        _, equals, value = line.partition("=")
+        assert line.startswith("#") or (equals and ";" not in value)  # it separates settings
 
 
 @pytest.mark.parametrize(

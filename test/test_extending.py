@@ -32,9 +32,6 @@ SECTIONS = (
     "A limit",
     "A verb",
 )
-GROUPS = dict.fromkeys(("tasks", "gates", "literature", "sinks", "limits", "verbs"), 1)
-GROUPS |= {"policies": 3, "acceptances": 2, "proposers": 2}
-LARGEST_EXAMPLE = 40  # lines, without blank ones; a task is larger
 
 NODES = """
 import os
@@ -270,19 +267,6 @@ def run(folder: Path, *command: str) -> str:
 def adahi(folder: Path, command: str, *more: str) -> str:
     program = "from adahi_ros.cli import main; main()"
     return run(folder, sys.executable, "-c", program, *shlex.split(command)[1:], *more)
-
-
-def test_each_section_has_one_file_one_line_and_a_way_to_try_it() -> None:
-    found = [lines(section(title)) for title in SECTIONS]
-    assert all(len(each) == 1 for each in found)
-    groups = [each[0][0].partition(".")[2] for each in found]
-    assert {group: groups.count(group) for group in groups} == GROUPS
-    for title in SECTIONS:
-        assert "\nTest" in section(title)
-        (block,) = re.findall(r"```python\n(.*?)```", section(title), re.DOTALL)
-        assert title == "A task" or len(re.findall(r"^.+$", block, re.MULTILINE)) <= LARGEST_EXAMPLE
-    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 0, 2, 1, 1, 1, 1, 1, 1, 0, 1]
-    assert [len(weights(section(title))) for title in SECTIONS] == [0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0]
 
 
 def test_the_world_is_there_with_its_expert(outside: Path) -> None:

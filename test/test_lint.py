@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -83,13 +82,6 @@ def test_xml_is_well_formed_and_what_its_schema_says(
     if paths == PACKAGES and "failed to load external entity" in output:
         pytest.skip("the schema of package.xml cannot be reached at download.ros.org")
     assert code == 0, output
-
-
-@pytest.mark.parametrize("path", PACKAGES)
-def test_a_package_says_where_its_source_and_its_issues_are(path: str) -> None:
-    urls = ElementTree.parse(ROOT / path).findall("url")
-    assert {url.get("type") for url in urls} == {"website", "repository", "bugtracker"}
-    assert all((url.text or "").startswith("https://") for url in urls)
 
 
 def test_the_changelog_of_the_messages_names_their_protocol() -> None:

@@ -201,26 +201,16 @@ def test_rosdoc2_finds_the_pages_and_the_code() -> None:
     ]
 
 
-def test_ci_has_every_distribution_and_middleware() -> None:
+def test_the_files_that_ci_names_exist() -> None:
     jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
-    distributions = jobs["colcon"]["strategy"]["matrix"]["distribution"]
-    assert distributions == ["humble", "jazzy", "kilted", "lyrical"]
-    assert jobs["middleware"]["strategy"]["matrix"]["middleware"] == ["cyclonedds", "zenoh"]
     commands = " ".join(step.get("run", "") for job in jobs.values() for step in job["steps"])
     for path in re.findall(r"src/adahi_ros/(\S+)|(test/\S+\.py)", commands):
         assert (ROOT / "".join(path)).exists()
 
 
-def test_the_container_says_that_it_was_not_built_and_copies_what_there_is() -> None:
+def test_the_container_copies_what_there_is() -> None:
     text = (ROOT / "Dockerfile").read_text()
-    assert text.startswith("# NOT BUILT")
-    assert "FROM ros:jazzy AS dependencies\n" in text
     for path in re.findall(r"^COPY (\S+)", text, re.MULTILINE):
         assert (ROOT / path).exists()
-    made = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())
-    assert made["name"].endswith("not tried")
-    assert made["build"]["target"] == "dependencies"
-    (port,) = made["forwardPorts"]
-    layout = made["portsAttributes"][str(port)]["label"].split()[-1]
-    assert (ROOT / layout).is_file()
-    assert layout in text
+    target = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())["build"]["target"]
+    assert f"FROM ros:jazzy AS {target}\n" in text

@@ -56,11 +56,6 @@ def test_sigint_while_a_verb_becomes_a_node_leaves_no_traceback(tmp_path: Path) 
     assert ended(BECOMES.replace("os.kill(os.getpid(), signal.SIGINT)", "0")) == (0, "['--ros-args']\n", "")
 
 
-def test_no_verb_becomes_a_module_otherwise() -> None:
-    files = Path("adahi_ros/cli").rglob("*.py")
-    assert [path.name for path in files if "execv" in path.read_text()] == []
-
-
 def test_all_entry_points_go_through_it() -> None:
     for file, package, scripts in (("setup.py", "adahi_ros", 6), ("adahi_lab/setup.py", "adahi_lab", 1)):
         points = re.findall(rf'"(\w+) = {package}\.(\w+):(\w+)"', Path(file).read_text())
