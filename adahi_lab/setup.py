@@ -35,7 +35,6 @@ VERBS = {  # of the command `adahi`, with the function in adahi_lab/cli that is 
     "lab curve": "comparison:curve",
     "lab tune": "tuning:tune",
     "lab learn": "learning:learn",
-    "lab index": "dataset:index",
     "lab bench latency": "bench:latency",
     "lab bench peers": "bench:peers",
     "lab bench dds": "bench:dds",

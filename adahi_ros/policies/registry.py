@@ -55,7 +55,6 @@ CHECKPOINTS: Registry[CheckpointKind] = Registry(
     {
         "corrector": "adahi_ros.policies.corrector.distilled:DISTILLED",
         "flow": "adahi_ros.policies.flow.flow_policy:FLOW",
-        "retrieval": "adahi_ros.policies.retrieval:RETRIEVAL",
         "vqbet": "adahi_ros.policies.vqbet.vqbet_checkpoint:VQBET",
     },
 )

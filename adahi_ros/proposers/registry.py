@@ -17,11 +17,10 @@ PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
         "intent": "adahi_ros.proposers.intent:IntentProposer",
         "intent_of_plan": "adahi_ros.proposers.intent:IntentProposer",
         "draft_checks_plan": "adahi_ros.proposers.draft:DraftChecksPlanProposer",
-        "retrieval": "adahi_ros.proposers.retrieval:RetrievalProposer",
     },
     Proposer,
 )
-"""Made from a draft policy, or from another actor: a corrector, an index, or a draft and an index.
+"""Made from a draft policy, or from another actor, such as a corrector.
 
 Dataclasses have arguments, fields made with `argument`: parameters PROPOSER.NAME of the robot's node, and
 PROPOSER:NAME=VALUE in the name of a method.

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_lab.cli.dataset import index
-from adahi_lab.evaluation.loaded_policies import RETRIEVAL
+from adahi_lab.papers.heisd.retrieval import KIND, load_retrieval
+from adahi_lab.papers.heisd.verb import index
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.retrieval import load_retrieval
 from test.cli.conftest import Fails, Measured, Run
 
 
@@ -37,7 +36,7 @@ def test_an_index_has_the_goal_of_demonstrations_that_the_robot_is_given(
     Trajectories(task, data.observations, data.actions, data.goals, data.ends).save(tmp_path / "demos")
     demos, figures = tmp_path / "demos", tmp_path / "figures.json"
     index(task, 1, tmp_path / "out", demos, horizon=5, neighbours=3, most_mib=1.0, json_file=figures)
-    policy = load_retrieval(tmp_path / "out" / RETRIEVAL)
+    policy = load_retrieval(tmp_path / "out" / KIND)
     assert (policy.signature.horizon, policy.signature.goal_dim) == (5, goal_dim)
     assert figures.is_file()
 

@@ -12,15 +12,16 @@ import pytest
 
 from adahi_lab.calibration.parameter_file import Calibration, load_calibration
 from adahi_lab.evaluation.evaluate import Comparison
-from adahi_lab.evaluation.loaded_policies import RETRIEVAL, PolicyFiles
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.methods.dds_method import node_parameters
 from adahi_lab.methods.methods import METHODS, for_task, on_task, parse_methods
 from adahi_lab.nodes.dds_run import run_over_dds
 from adahi_lab.nodes.domain import exclusive_domain
+from adahi_lab.papers.heisd.retrieval import KIND
+from adahi_lab.papers.heisd.retrieval_index import make_index, save_index
 from adahi_lab.papers.literature import Line, lines
 from adahi_lab.tasks import make
 from adahi_lab.tasks.demonstrations import collect_parallel, seen_by_robots
-from adahi_lab.training.retrieval_index import make_index, save_index
 from adahi_ros.core.assets import asset
 from adahi_ros.protocol.records import Reason
 
@@ -38,11 +39,11 @@ def domain() -> Iterator[int]:
 
 def with_index(task: str, shipped: str, folder: Path) -> Path:
     """Copy shipped policies into a folder, with an index of a few demonstrations as robots see them."""
-    shutil.copytree(asset(shipped), folder, ignore=shutil.ignore_patterns(f"{RETRIEVAL}.*"))
+    shutil.copytree(asset(shipped), folder, ignore=shutil.ignore_patterns(f"{KIND}.*"))
     data = seen_by_robots(collect_parallel(task, 10, 0, action_noise=0.1).trajectories, task)
     index, _ = make_index(data, 0, 4, 2**20)
     sizes = {"observation_dim": data.observations.shape[1], "goal_dim": data.goals.shape[1]}
-    save_index(folder, RETRIEVAL, index, {**sizes, "horizon": 8, "neighbours": 4}, {})
+    save_index(folder, KIND, index, {**sizes, "horizon": 8, "neighbours": 4}, {})
     return folder
 
 

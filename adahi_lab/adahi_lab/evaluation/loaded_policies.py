@@ -18,11 +18,9 @@ from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.intent.intent import Intent, load_intent
 from adahi_ros.policies.interface import Actor, Policy
-from adahi_ros.policies.retrieval import Retrieval, load_retrieval
 
 INTENTS = ("intent", "intent_of_plan")
-ON_ROBOT = ("draft", "corrector", "distilled", "retrieval", *INTENTS)
-RETRIEVAL = "retrieval"  # beside draft and target: an index of demonstrations
+ON_ROBOT = ("draft", "corrector", "distilled", *INTENTS)
 PLANS = "plans"  # folder beside draft and target: a target that plans, and the corrector of its plans
 
 
@@ -35,7 +33,6 @@ class Policies:
         plans: a target that plans, where there is one.
         corrector: of its plans, where there is one.
         distilled: a policy for the robot with that target's average actions, where there is one.
-        retrieval: of demonstrations, on the robot, where there is an index.
         intent: acts by what an encoder beside that target sends, where there is one.
         intent_of_plan: acts by what the robot's encoder finds in that target's plans, where there is one.
 
@@ -48,7 +45,6 @@ class Policies:
     plans: Policy | None = None
     corrector: Corrector | None = None
     distilled: Policy | None = None
-    retrieval: Retrieval | None = None
     intent: Intent | None = None
     intent_of_plan: Intent | None = None
 
@@ -61,7 +57,7 @@ class Policies:
         fault = fault or _reads_differently(draft, target)
         if fault is not None:
             raise ValueError(fault)
-        for kind in ("plans", "corrector", "distilled", "retrieval", *INTENTS):
+        for kind in ("plans", "corrector", "distilled", *INTENTS):
             self._check_speaks_of_the_same(kind, getattr(self, kind))
         for kind in ON_ROBOT:
             actor = getattr(self, kind)
@@ -142,7 +138,6 @@ def _load(files: PolicyFiles, newest_ns: int) -> Policies:
         load_policy(folder / "draft", backend),
         load_policy(folder / "target", backend),
         distilled=load_distilled(folder / PLANS, backend),
-        retrieval=load_retrieval(folder / RETRIEVAL) if is_policy(folder / RETRIEVAL) else None,
     )
     return with_plans(policies, plans_in(folder / PLANS), backend)
 

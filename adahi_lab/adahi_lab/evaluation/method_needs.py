@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, Bench
+from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, Bench
 from adahi_lab.evaluation.rollout import Log
 from adahi_lab.methods.actors import DRAFT, TARGET
 from adahi_lab.methods.method import Method
@@ -17,7 +17,7 @@ from adahi_ros.core.signature import Signature
 from adahi_ros.policies.intent.intent import Intent
 from adahi_ros.protocol.window import reply_bytes, request_bytes
 
-NAMES = {PLANS: "target that plans", RETRIEVAL: "demonstrations"}
+NAMES = {PLANS: "target that plans"}
 """Display names of fields of `Policies`; the others have the field's name."""
 
 
@@ -47,7 +47,7 @@ def demands(method: Method, bench: Bench) -> Demands:
     method, policies = method.on(bench.task), bench.policies
     needs = method.needs
     wanted = next((kind for kind in (TARGET, PLANS) if kind in needs), None)
-    on_robot = [kind for kind in needs if kind not in (TARGET, PLANS, RETRIEVAL)]
+    on_robot = [kind for kind in needs if kind not in (TARGET, PLANS)]
     names = [NAMES.get(kind, kind) for kind in needs]
     names += ["what no robot knows"] * (method.gate in ORACLES) + ["your own file"] * bool(method.own)
     acting: Intent | None = getattr(policies, method.proposer) if method.proposer in INTENTS else None
@@ -56,8 +56,8 @@ def demands(method: Method, bench: Bench) -> Demands:
         None
         if method.own_proposer is not None
         else sum(getattr(policies, kind).signature.parameters for kind in on_robot),
-        # How many retrieved actions a request holds is unknown.
-        None if wanted is None or RETRIEVAL in needs else getattr(policies, wanted).signature,
+        # How many drafted actions a request holds is unknown.
+        None if wanted is None or method.horizon is not None else getattr(policies, wanted).signature,
         wanted == TARGET and DRAFT in needs and policies.share_codes,
         method.delay if acting is None else 0,  # its requests hold no actions
         acting.size if acting is not None and acting.at_target else 0,

@@ -5,21 +5,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, Policies
+from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, Policies
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer
 from adahi_ros.proposers.registry import PROPOSERS
-from adahi_ros.proposers.retrieval import DraftAndRetrieval
 
 DRAFT, TARGET, DISTILLED = "draft", "target", "distilled"
 PLAN, CORRECTOR, DRAFT_CHECKS_PLAN = "plan", "corrector", "draft_checks_plan"
-TOOL_PATH = "tool_path"
 
 ON_ROBOT: dict[str, tuple[str, ...]] = {
     PLAN: (),
     CORRECTOR: (CORRECTOR,),
-    RETRIEVAL: (RETRIEVAL,),
-    TOOL_PATH: (DRAFT, RETRIEVAL),
     DISTILLED: (DISTILLED,),
     **{name: (name,) for name in INTENTS},
 }
@@ -35,8 +31,6 @@ MISSING = {
         "makes one by a recipe such as config/recipes/metaworld-plans.yaml"
         for name in INTENTS
     },
-    RETRIEVAL: "there is no index of demonstrations beside these policies; "
-    "'adahi lab index TASK --out FOLDER' writes one into their folder",
     DISTILLED: "no checkpoint 'distilled' beside these policies' plans; 'adahi train policy TASK --only "
     "distilled' makes one by a recipe such as config/recipes/ball-plans.yaml",
 }
@@ -86,6 +80,6 @@ def actor_of(policies: Policies, proposer: str, method: str | None = None) -> Ac
         ours, theirs = policies.draft.signature, target.signature
         knows_more = theirs.goal_dim > ours.goal_dim or theirs.image_dim > 0
         return policies.draft if knows_more else target
-    parts = [policy_of(policies, kind, method) for kind in ON_ROBOT.get(proposer, (DRAFT,))]
-    actor: Actor = DraftAndRetrieval(*parts) if len(parts) > 1 else parts[0]
+    (kind,) = ON_ROBOT.get(proposer, (DRAFT,))
+    actor: Actor = policy_of(policies, kind, method)
     return actor

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from adahi_lab.calibration.parameter_file import Calibration
-from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, PolicyFiles
-from adahi_lab.methods.actors import CORRECTOR, DRAFT, MISSING, ON_ROBOT
+from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, PolicyFiles
+from adahi_lab.methods.actors import CORRECTOR, DRAFT, ON_ROBOT
 from adahi_lab.methods.method_names import COOL
 from adahi_lab.methods.methods import on_task
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.gates.registry import GATES
-from adahi_ros.policies.backends import is_policy
 from adahi_ros.policies.intent.intent import at_target
 from adahi_ros.proposers.registry import PROPOSERS
 
@@ -42,7 +41,7 @@ def node_parameters(
             method's delay, as in an evaluation.
 
     Raises:
-        ValueError: no robot can run it, its gate was not calibrated, or it needs an index that is not there.
+        ValueError: no robot can run it, or its gate was not calibrated.
     """
     method = on_task(name, task)
     folder = files.folder.resolve()
@@ -59,10 +58,6 @@ def node_parameters(
     }
     if method.horizon is not None:
         draft["execution_horizon"] = method.horizon
-    if RETRIEVAL in ON_ROBOT.get(method.proposer, ()):
-        draft["proposer.file"] = str(folder / RETRIEVAL)
-        if not is_policy(folder / RETRIEVAL):
-            raise ValueError(f"{name}: {MISSING[RETRIEVAL]}, here {folder}")
     if method.by_plans:
         late = {"wait_policy": "wait", "command.late_steps": method.delay}
         draft |= late if lockstep else {"wait_policy": method.wait_policy}

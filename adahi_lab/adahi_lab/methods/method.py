@@ -31,6 +31,7 @@ from adahi_ros.gates.registry import WITHOUT_THRESHOLD
 from adahi_ros.policies.intent.intent import Intent
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 
@@ -206,6 +207,8 @@ class Method:
             return method.gate, method.threshold_in(bench.calibration)
         if method.own_proposer is not None:
             method.own_proposer.made_proposer(actor, rule)
+        elif "file" in method.proposer_arguments:  # it may be missing
+            PROPOSERS.made("proposer", method.proposer, method.proposer_arguments, actor)
         trigger = method.config(bench.calibration, method._own_gate()).trigger
         return trigger.name, trigger.threshold
 

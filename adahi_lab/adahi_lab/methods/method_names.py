@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adahi_lab.evaluation.loaded_policies import RETRIEVAL
 from adahi_lab.methods.actors import DISTILLED, DRAFT, follows_plan
 from adahi_lab.methods.method import Method
 from adahi_lab.methods.oracles import HARM, ORACLES
@@ -56,8 +55,6 @@ class Alias(Schema):
 _FILE = "aliases.yaml"
 OF_PAPERS = {name: alias for room in of_rooms(dict[str, Alias], _FILE) for name, alias in room.items()}
 ALIASES = {**load(dict[str, Alias], Path(__file__).with_name(_FILE)), **OF_PAPERS}
-RULES = {RETRIEVAL: "prefix"}
-"""The default rules of proposers; of all others, speculative for drafts and replace for plans."""
 MOST_VERIFIERS = 16
 RULES_OF_PLANS = ("replace", "likeliest")
 OPTIONS_OF_PLANS = ("delay", "blend", "agreement", "wait", "verifiers")
@@ -115,7 +112,7 @@ FORMER: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Alias]], ...] = (
     ),
     (
         re.compile(
-            rf"(plan|corrector|draft_checks_plan|{'|'.join(RULES)})(?:_{_STEPS})?"
+            rf"(plan|corrector|draft_checks_plan)(?:_{_STEPS})?"
             rf":(\w+?)(/\w+)?({ARGUMENTS}){_AT}",
             re.ASCII,
         ),
@@ -195,7 +192,7 @@ def _declared(name: str, alias: Alias) -> Method | None:
         gate,
         named_arguments(name, gate_arguments),
         at,
-        acceptance or ("replace" if by_plans else RULES.get(proposer, "speculative")),
+        acceptance or ("replace" if by_plans else "speculative"),
         named_arguments(name, acceptance_arguments),
         **_options(name, proposer, named_arguments(name, options), by_plans),
     )

@@ -52,20 +52,6 @@ def test_what_methods_need(bench: Bench, name: str, needs: tuple[str, ...], weig
     assert found.codes == ("draft" in needs and requested == "target")
 
 
-@pytest.mark.parametrize(
-    ("name", "needs", "drafts"),
-    [
-        ("retrieval_4:never", ("target that plans", "demonstrations"), False),
-        ("retrieval:random@0.5", ("target", "demonstrations"), False),
-    ],
-)
-def test_what_proposers_need(bench: Bench, name: str, needs: tuple[str, ...], drafts: bool) -> None:
-    found = demands(METHODS[name], bench)
-    assert found.needs == needs
-    assert found.weights == (bench.policies.draft.signature.parameters if drafts else 0)
-    assert (found.target is None) == ("demonstrations" in needs)  # nobody knows how much is sent
-
-
 def test_what_is_done_before_a_late_reply_is_sent(bench: Bench) -> None:
     assert demands(METHODS["plan_4"], bench).late == 0
     assert demands(METHODS["plan_4+2"], bench).late == 2

@@ -125,11 +125,13 @@ def test_what_is_no_method_is_named(text: str, named: str) -> None:
         ("plan:expected_error", "plan+expected_error/replace"),
         ("plan:online:gate=age:rate=0.2", "plan+online:gate=age:rate=0.2@0/replace"),
         ("draft_checks_plan:expected_error@1.5", "draft_checks_plan+expected_error@1.5/replace"),
-        ("retrieval_8:never", "retrieval:horizon=8+never@0/prefix"),
-        ("retrieval_8:online:wrong=0.1", "retrieval:horizon=8+online:wrong=0.1@0/prefix"),
+        (
+            "retrieval:horizon=8+online:wrong=0.1/prefix",
+            "retrieval:horizon=8+online:wrong=0.1@0/prefix",
+        ),
         ("plan_8+1:choose", "plan:delay=1:agreement=choose+age@7/replace"),
         ("average_4", "plan:blend=average+age@3/replace"),
-        ("heisd", "tool_path+expected_error@0/blocks"),
+        ("heisd", "tool_path:file={checkpoints}/retrieval+expected_error@0/blocks"),
         ("pipeinfer", "plan:wait=wait+never@0/likeliest"),
         ("dsi", "plan:wait=wait:verifiers=2+never@0/likeliest"),
         ("kerv", "compensated+always@0/compensated"),
@@ -195,7 +197,7 @@ def test_a_method_has_a_label(name: str, label: str) -> None:
         *("plan_0", "plan_", "plan_8+", "plan_8+0", "plan_8+100", "plan_8:continue", "plan_8+4:guess"),
         *("plan_8+4:", "draft_8", "latest_4", "average_0", "median_4", "draft_checks_plan:age@x", "plan_1.5"),
         *("plan:telepathy", "plan:overlap@high", "plan:overlap@", "plan:overlap:0.5"),
-        *("retrieval_", "retrieval_0:age@1", "kerv_8", "retrieval:luck", "retrieval:age/luck@1"),
+        *("retrieval_", "retrieval_8:age@1", "kerv_8", "retrieval:luck", "retrieval:age/luck@1"),
         *("draft+", "draft+age/", "draft+age@", "draft+age/luck", "+age", "draft/luck", "draft+age+age"),
     ],
 )
@@ -216,7 +218,7 @@ def test_only_the_draft_itself_learns_from_replies_to_its_drafts() -> None:
 
 
 def test_a_threshold_that_is_not_given_is_searched_for_each_method() -> None:
-    names = ["plan:overlap", "corrector:overlap", "plan:random", "retrieval_8:expected_error"]
+    names = ["plan:overlap", "corrector:overlap", "plan:random", "retrieval+expected_error"]
     others = ["plan:overlap@1", "plan:always", "plan_4", "heisd", "kerv", "best"]
     searched = {name: name for name in names}
     assert gates_of_methods([*names, *others]) == searched_gates([*names, *others]) == searched

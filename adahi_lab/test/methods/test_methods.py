@@ -124,7 +124,6 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
         ("plan_2", r"there is no target that plans .*ball-plans\.yaml$"),
         ("corrector_4", "there is no corrector"),
         ("distilled", "no checkpoint .distilled. .* 'adahi train policy TASK "),
-        ("heisd", "there is no index of demonstrations.*'adahi lab index TASK --out FOLDER'"),
         ("plan_9", "the target plans only 8 actions$"),
     ],
 )

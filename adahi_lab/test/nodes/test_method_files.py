@@ -18,7 +18,6 @@ from adahi_ros.safety.named_limits import limits_of_task
 
 NOT_SHIPPED = {  # lines that need something more, and what a launch without it says
     "U-HLM, sampled": r"sampled_uncertainty: missing, .*; give one, as in draft\+sampled_uncertainty@",
-    **dict.fromkeys(("HeiSD", "Retrieval"), "'adahi lab index TASK --out"),
 }
 
 

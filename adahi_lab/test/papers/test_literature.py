@@ -21,15 +21,16 @@ from adahi_lab.evaluation import evaluate
 from adahi_lab.evaluation.comparison import Rows, measure
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.evaluate import Comparison, Outcome, Run
-from adahi_lab.evaluation.loaded_policies import RETRIEVAL, PolicyFiles
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.methods.methods import for_task, parse_methods
+from adahi_lab.papers.heisd.retrieval import KIND
+from adahi_lab.papers.heisd.retrieval_index import make_index, save_index
 from adahi_lab.papers.literature import FIDELITIES, LITERATURE, PUBLISHED, Line, PaperMethod, lines
 from adahi_lab.papers.literature_table import line_entries, searched_last
 from adahi_lab.reporting.literature_rows import literature_markdown, literature_table
 from adahi_lab.tasks import goal_is_for_target
 from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.tasks.task_interface import Task
-from adahi_lab.training.retrieval_index import make_index, save_index
 from adahi_ros.core.assets import asset
 from adahi_ros.core.schema import load
 
@@ -40,13 +41,13 @@ DEMONSTRATIONS = 10
 
 def indexed(task: str, source: str, folder: Path) -> Path:
     """Copy shipped policies, and put an index of a few demonstrations beside them."""
-    shutil.copytree(asset(source), folder, ignore=shutil.ignore_patterns(f"{RETRIEVAL}.*"))
+    shutil.copytree(asset(source), folder, ignore=shutil.ignore_patterns(f"{KIND}.*"))
     data = collect_parallel(task, DEMONSTRATIONS, 0, action_noise=0.1).trajectories
     if goal_is_for_target(task):
         data = replace(data, goals=data.goals[:, :0])
     index, _ = make_index(data, 0, 4, 2**20)
     sizes = {"observation_dim": data.observations.shape[1], "goal_dim": data.goals.shape[1]}
-    save_index(folder, RETRIEVAL, index, {**sizes, "horizon": 8, "neighbours": 4}, {})
+    save_index(folder, KIND, index, {**sizes, "horizon": 8, "neighbours": 4}, {})
     return folder
 
 
@@ -179,7 +180,7 @@ def test_what_a_task_lacks_is_reported_and_the_others_are_run(comparison: Compar
     wanted, skipped = line_entries(table, comparison, EPISODES, searched(tmp_path, comparison))
     assert [entry.name for entry in wanted] == ["adahi"]
     reasons = [
-        "heisd: there is no index of demonstrations",
+        "/retrieval', cannot be loaded: ",
         "best: there is no corrector",
         "corrector_8: there is no corrector",
         str(comparison.files.folder / "wisv.safetensors"),

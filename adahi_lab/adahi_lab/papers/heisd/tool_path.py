@@ -12,15 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_lab.papers.heisd.retrieval import INDEX, Index, opened_index
 from adahi_lab.papers.tokens.action_draft import ActionDrafter
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import argument
 from adahi_ros.core.signature import OBSERVATION
 from adahi_ros.policies.interface import AS_TRAINED, Policy
-from adahi_ros.policies.retrieval import Index, Retrieval, load_retrieval
 from adahi_ros.proposers.interface import Proposer, ProposerContext
-from adahi_ros.proposers.opened_file import FILE, opened
-from adahi_ros.proposers.retrieval import DraftAndRetrieval
 
 WINDOW = 5  # positions
 LEAST = 3  # positions, for a circle
@@ -85,25 +83,20 @@ class ToolPathProposer(Proposer):
             such entries, or there is no index of this robot in the file.
     """
 
-    policy: Policy  # the draft or, without a file, draft and index
-    file: str = argument("", FILE, optional=True)
+    policy: Policy
+    file: str = argument("", INDEX, optional=True)
     tool: int = argument(0, "Place of the tool's x in the observation", 0, 4096)
     above: float = argument(0.14321, "Metric above which it retrieves", 0.0, 1.0)
     skipped: int = argument(2, "Retrieved actions before a verified one", 0, 1_000_000)
     within: float = argument(9.0, "Bins that a drafted token may be off", 0.0, 1024.0)
 
     def __post_init__(self) -> None:
-        policy = self.policy
-        self.actor: DraftAndRetrieval = (
-            policy
-            if isinstance(policy, DraftAndRetrieval)
-            else DraftAndRetrieval(policy, opened(policy, self.file, Retrieval, load_retrieval))
-        )
-        observed = self.actor.signature.observation_dim
+        self._retrieval = opened_index(self.policy, self.file)
+        observed = self.policy.signature.observation_dim
         if self.tool + 3 > observed:
             raise ValueError(f"tool: {self.tool}, must be at most {observed - 3}")
-        self._drafter = ActionDrafter(self.actor.draft, "tool_path")
-        self._metric = ToolMetric(self.actor.retrieval.index, self.tool)
+        self._drafter = ActionDrafter(self.policy, "tool_path")
+        self._metric = ToolMetric(self._retrieval.index, self.tool)
         self._unverified = np.zeros(0, dtype=np.int64)  # retrieved actions in a row, of each robot
 
     def propose(self, context: ProposerContext) -> Proposal:
@@ -116,7 +109,7 @@ class ToolPathProposer(Proposer):
         if known >= LEAST:
             moved = self._metric.fuse(self._path(context, known))
         retrieves = moved > self.above
-        found = self.actor.retrieval.propose(context.observations, context.draws, AS_TRAINED).actions[:, 0]
+        found = self._retrieval.propose(context.observations, context.draws, AS_TRAINED).actions[:, 0]
         codes, actions = drafter.clipped(drafter.bins(found)), found.copy()
         rows = np.flatnonzero(~retrieves)
         if rows.size:

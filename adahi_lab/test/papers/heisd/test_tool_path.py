@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from adahi_lab.papers.heisd.retrieval_index import make_index, save_index
 from adahi_lab.papers.heisd.tool_path import displacement, measured, radius
-from adahi_lab.training.retrieval_index import make_index, save_index
 from adahi_ros.core.assets import asset
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.retrieval import load_retrieval
-from adahi_ros.proposers.retrieval import DraftAndRetrieval
+from adahi_ros.policies.interface import Policy
 from adahi_ros.robot.controller import Controller
 
 OBSERVED, STEPS = 18, 30
@@ -45,8 +44,8 @@ def test_many_paths_are_measured_as_each_alone() -> None:
 
 
 @pytest.fixture(scope="module")
-def actor(tmp_path_factory: pytest.TempPathFactory) -> DraftAndRetrieval:
-    """The shipped draft, and an index of tools that move at different speeds."""
+def index(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An index of tools that move at different speeds."""
     rng, folder = np.random.default_rng(1), tmp_path_factory.mktemp("index")
     episodes = []
     for speed in np.linspace(0.0, 0.02, 10):
@@ -61,52 +60,63 @@ def actor(tmp_path_factory: pytest.TempPathFactory) -> DraftAndRetrieval:
         np.zeros((10, 0), np.float32),
         STEPS * np.arange(1, 11),
     )
-    index, _ = make_index(data, 0, 4, 2**20)
+    made, _ = make_index(data, 0, 4, 2**20)
     sizes = {"observation_dim": OBSERVED, "goal_dim": 0, "horizon": 8, "neighbours": 4}
-    save_index(folder, "retrieval", index, sizes, {})
-    draft = load_policy(asset("checkpoints/metaworld/tokens") / "draft", "onnxruntime")
-    return DraftAndRetrieval(draft, load_retrieval(folder / "retrieval"))
+    save_index(folder, "retrieval", made, sizes, {})
+    return str(folder / "retrieval")
+
+
+@pytest.fixture(scope="module")
+def draft() -> Policy:
+    return load_policy(asset("checkpoints/metaworld/tokens") / "draft", "onnxruntime")
 
 
 def sent(
-    actor: DraftAndRetrieval, speed: float, count: int, **arguments: float
+    draft: Policy, index: str, speed: float, count: int, **arguments: float
 ) -> tuple[list[bool], list[float]]:
     """Return at which steps a request is sent, and the sign and size of the distance in bins."""
     gate = ControllerConfig(ThresholdedGate("expected_error", 0.0))
-    controller = Controller(actor, gate, "tool_path", arguments=arguments)
+    controller = Controller(draft, gate, "tool_path", arguments={"file": index, **arguments})
     controller.reset(1, [0])
     asks, distances = [], []
-    for index in range(count):
+    for number in range(count):
         seen = np.zeros((1, OBSERVED), dtype=np.float32)
-        seen[0, 0] = speed * index
+        seen[0, 0] = speed * number
         step = controller.begin({"observation": seen})
         controller.executed(controller.finish(step, None))
         asks.append(bool(step.transmit[0]))
         assert step.proposal is not None
         made = step.proposal.actions[0]
-        codec = actor.draft.codec  # type: ignore[attr-defined]
+        codec = draft.codec  # type: ignore[attr-defined]
         distances.append(float(((made[1] - made[0]) / (codec.high - codec.low) * codec.codebook_size).mean()))
     return asks, distances
 
 
-def test_a_fast_tool_is_verified_after_every_two_retrieved_actions(actor: DraftAndRetrieval) -> None:
-    asks, distances = sent(actor, 0.02, 12)
+def test_a_fast_tool_is_verified_after_every_two_retrieved_actions(draft: Policy, index: str) -> None:
+    asks, distances = sent(draft, index, 0.02, 12)
     assert asks == [True, True, True, *[False, False, True] * 3]
     np.testing.assert_allclose(distances, [0.5] * 3 + [-0.5] * 9, atol=1e-3)
 
 
-def test_a_tool_that_rests_drafts_and_is_always_verified(actor: DraftAndRetrieval) -> None:
-    asks, distances = sent(actor, 0.0, 6)
+def test_a_tool_that_rests_drafts_and_is_always_verified(draft: Policy, index: str) -> None:
+    asks, distances = sent(draft, index, 0.0, 6)
     assert all(asks)
     np.testing.assert_allclose(distances, [0.5] * 3 + [9.5] * 3, atol=1e-3)
 
 
-def test_without_skips_every_retrieved_action_is_verified(actor: DraftAndRetrieval) -> None:
-    asks, distances = sent(actor, 0.02, 6, skipped=0)
+def test_without_skips_every_retrieved_action_is_verified(draft: Policy, index: str) -> None:
+    asks, distances = sent(draft, index, 0.02, 6, skipped=0)
     assert all(asks)
     assert distances[-1] < 0
 
 
-def test_a_place_outside_of_the_observation_is_refused(actor: DraftAndRetrieval) -> None:
+def test_without_an_index_the_file_is_named(draft: Policy) -> None:
+    with pytest.raises(ValueError, match=r"^proposer\.file: '', must name a checkpoint"):
+        sent(draft, "", 0.0, 1)
+    with pytest.raises(ValueError, match=r"^proposer\.file: '.*/nowhere', cannot be loaded: "):
+        sent(draft, "nowhere", 0.0, 1)
+
+
+def test_a_place_outside_of_the_observation_is_refused(draft: Policy, index: str) -> None:
     with pytest.raises(ValueError, match=r"^tool: 16, must be at most 15"):
-        sent(actor, 0.0, 1, tool=16)
+        sent(draft, index, 0.0, 1, tool=16)

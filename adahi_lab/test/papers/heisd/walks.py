@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_lab.training.retrieval_index import make_index, save_index
+from adahi_lab.papers.heisd.retrieval_index import make_index, save_index
 from adahi_ros.core.trajectories import Trajectories
 
 EPISODES, STEPS, T = 12, 20, 6

@@ -5,7 +5,7 @@ After HeiSD (arXiv 2603.17573), where the draft of a target's action is a trajec
 demonstrations. HeiSD's keys are image features; here the key is the robot's observation, and its goal if
 it has one, in standard deviations. A search through all of some ten thousand takes less than a millisecond
 on one core, so no graph and no package is needed; the index limits their number when it is made
-(lab/training/retrieval_index.py).
+(retrieval_index.py).
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from adahi_ros.core.schema import within
 from adahi_ros.core.signature import OBSERVATION, Observations
 from adahi_ros.core.tensor_files import Shapes, read_tensors
 from adahi_ros.policies.flat_signature import flat_signature
-from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+from adahi_ros.policies.interface import AS_TRAINED, Actor, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import NetworkSizes, Size, SizeOrNone, read_network
-from adahi_ros.policies.registry import CheckpointKind
+from adahi_ros.proposers.opened_file import opened
 
 KIND = "retrieval"
+INDEX = "DIRECTORY/NAME of an index, written by `adahi lab index`"
 NEAREST = 64  # candidates; one per episode is used
 COMPARED = 4  # actions compared between neighbours: the present one and three more, as in HeiSD
 RANGE_MARGIN = 3.0  # in units of the action scale, beyond the demonstrations
@@ -195,7 +196,9 @@ def load_retrieval(path: Path) -> Retrieval:
     return Retrieval(index, sizes.observation_dim, sizes.horizon, sizes.neighbours, digest)
 
 
-RETRIEVAL = CheckpointKind(load_retrieval)
+def opened_index(policy: Actor, file: str) -> Retrieval:
+    """Return the index in a file, relative to where a program runs; raises as `opened`."""
+    return opened(policy, file and str(Path(file).expanduser().absolute()), Retrieval, load_retrieval)
 
 
 def _are_ends(last: np.ndarray) -> bool:

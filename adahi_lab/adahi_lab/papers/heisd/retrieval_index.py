@@ -17,10 +17,10 @@ from safetensors.numpy import save_file
 from scipy.optimize import nnls
 from scipy.stats import spearmanr
 
+from adahi_lab.papers.heisd.retrieval import COMPARED, KIND, LARGEST, Index
 from adahi_ros.core.checkpoint_files import FORMAT
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.core.written_files import replacing
-from adahi_ros.policies.retrieval import COMPARED, KIND, LARGEST, Index
 
 LEAST_EPISODES = 8  # more than the queried neighbours
 MEASURED = 2000  # steps of the measurement

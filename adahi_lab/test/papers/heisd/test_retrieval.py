@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from test.papers.heisd.walks import STEPS, T, recorded, saved
 
+from adahi_lab.papers.heisd.retrieval import Retrieval, load_retrieval
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.retrieval import Retrieval, load_retrieval
-from test.policies.walks import STEPS, T, recorded, saved
 
 NO_DRAWS = np.zeros((1, 0))
 
@@ -75,10 +74,8 @@ def test_neighbours_are_of_different_episodes_and_may_leave_one_out(tmp_path: Pa
 
 
 def test_it_is_a_policy_like_any_other(tmp_path: Path) -> None:
-    path = saved(tmp_path, recorded())
-    policy = load_policy(path, "onnxruntime")
+    policy = load_retrieval(saved(tmp_path, recorded()))
     assert policy.signature.horizon == T
-    assert policy.digest == load_policy(path, "torch").digest
     nothing = policy.propose(policy.signature.nothing(), NO_DRAWS)
     policy.check(nothing.actions)
 

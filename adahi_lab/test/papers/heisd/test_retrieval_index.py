@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test.papers.heisd.walks import EPISODES, STEPS, recorded, saved
 
-from adahi_lab.training.retrieval_index import make_index
-from adahi_ros.policies.retrieval import Index, load_retrieval
-from test.policies.walks import EPISODES, STEPS, recorded, saved
+from adahi_lab.papers.heisd.retrieval import Index, load_retrieval
+from adahi_lab.papers.heisd.retrieval_index import make_index
 
 
 def test_an_index_takes_no_more_than_it_may(tmp_path: Path) -> None:
