@@ -139,8 +139,8 @@ class Request:
         episode, step: of the draft.
         first_step: control step at which the reply begins.
         window: of observations and conditions: whole on the robot, as received at the verifier.
-        actions: (T * A,) float32, from `step` on; the robot executes those before `first_step` with any
-            reply is. Empty where they are not sent.
+        actions: (T * A,) float32, from `step` on; the robot executes those before `first_step`
+            whatever the reply is. Empty where they are not sent.
         codes: (N,) integers; empty where the draft has none.
         counts: (N * K,) integers, the distributions of the codes; at the verifier as they were sent, see
             `unpacked`; empty without codes, or with data.
@@ -264,6 +264,11 @@ class Reply:
     size_bytes: int = 0
     fault: str = ""
     assignment: int = NO_ASSIGNMENT
+
+    @property
+    def about(self) -> tuple[int, int, int]:
+        """Identifies the request that it answers."""
+        return self.episode, self.step, self.first_step
 
 
 def fingerprint_number(fingerprint: str) -> int:

@@ -270,7 +270,7 @@ class ControlLoop(ControlStep):
             elif self._ahead.wants_request(wanted, left, now_s):
                 committed = min(left, self._ahead.delay_steps, self._session.target.horizon - 1)
                 request = self._request(active, self._ahead.needed_in_s(left), committed)
-                active.pending = self._ahead.submit(request, active.step.index, now_s)
+                active.pending = self._ahead.submit(request, now_s)
             return self._so_far(active)
         if not wanted:
             return Outcome(None, Reason.NONE)
@@ -312,10 +312,11 @@ class ControlLoop(ControlStep):
 
     def _request(self, active: ActiveStep, needed_in_s: float, committed: int = 0) -> Request:
         """Return the request of a step, with the actions that are executed before its reply arrives."""
-        draft, without_actions = active.step.draft(np.array([0])), self.controller.drops_actions
         if committed:
             draft = self.controller.committed(active.step, committed)
             committed = draft.actions.shape[1]
+        else:
+            draft = active.step.draft(THE_ROBOT)
         self._pushed = self.assignments is not None and self.assignments.requests()
         target = self._session.target
         instruction = self.instruction if target.instruction else ""
@@ -323,7 +324,7 @@ class ControlLoop(ControlStep):
         observation, window = active.observation, self._view.window(target)
         episode, step = observation.episode, observation.step
         draft = self._session.sent_parts.select(draft, committed)
-        content = committed, instruction, needed_in_s, without_actions
+        content = committed, instruction, needed_in_s, self.controller.drops_actions
         return Request.from_draft(draft, episode, step, window, *content)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:

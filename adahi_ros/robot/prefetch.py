@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,15 +48,6 @@ def is_due(
     return (wanted | (left <= delay_steps)) & ((in_flight == 0) | overdue)
 
 
-@dataclass(eq=False)
-class _Sent:
-    """A request for the plan from a control step on."""
-
-    step: int
-    at_s: float
-    pending: PendingRequest | None = None
-
-
 class RequestsAhead:
     """The pending requests of one episode, oldest first.
 
@@ -80,7 +70,7 @@ class RequestsAhead:
         self._period_s = period_s
         self._received = received
         self._useful = useful
-        self._in_flight: list[_Sent] = []
+        self._in_flight: list[PendingRequest] = []
         self._took_s: deque[float] = deque(maxlen=RECENT)
         self._horizon = 0
 
@@ -127,7 +117,7 @@ class RequestsAhead:
         if count >= (MOST_IN_FLIGHT if self._useful is None else MOST_LASTING):
             return False  # to give up the oldest, with a useful reply on its way, could repeat for ever
         if count:
-            waited_s, expected_s = now_s - self._in_flight[-1].at_s, self._session.expected_s
+            waited_s, expected_s = now_s - self._in_flight[-1].submitted_s, self._session.expected_s
             if self._useful is not None:
                 overdue = waited_s >= max(PATIENCE_S, expected_s)
             else:
@@ -136,40 +126,31 @@ class RequestsAhead:
                 overdue = waited_s >= expected_s * 2 ** (count - 1)
         return bool(is_due(wanted, left, self.delay_steps, count, overdue))
 
-    def submit(self, request: Request, step: int, now_s: float) -> PendingRequest:
-        """Request the plan from a control step on; only while the session is READY and one is wanted.
-
-        Args:
-            request: to send.
-            step: its control step.
-            now_s: the time.
-        """
-        sent = _Sent(step, now_s)
-        self._in_flight.append(sent)
+    def submit(self, request: Request, now_s: float) -> PendingRequest:
+        """Request the plan from a control step on; only while the session is READY and one is wanted."""
         self._horizon = self._session.target.horizon
         useful_s = self._horizon * self._period_s
         if self._useful is not None:
             useful_s = max(useful_s, min(self._useful * self._period_s, USEFUL_MOST_S))
-        sent.pending = self._session.submit(
-            request, useful_s, now_s, lambda outcome: self._ended(sent, outcome)
+        pending = self._session.submit(
+            request, useful_s, now_s, lambda outcome: self._ended(pending, outcome)
         )
-        return sent.pending
+        self._in_flight.append(pending)
+        return pending
 
     def cancel(self) -> None:
         """Cancel all pending requests."""
         self._cancel_before(len(self._in_flight))
 
-    def _ended(self, sent: _Sent, outcome: Outcome) -> None:
-        place = self._in_flight.index(sent)
+    def _ended(self, pending: PendingRequest, outcome: Outcome) -> None:
+        place = self._in_flight.index(pending)
         self._in_flight.pop(place)
         if outcome.verification is not None:
             self._took_s.append(1e-3 * outcome.verify_ms)
             self._cancel_before(place)
-        assert sent.pending is not None
-        self._received(sent.step, sent.pending.request.ahead, outcome)
+        self._received(pending.request.step, pending.request.ahead, outcome)
 
     def _cancel_before(self, place: int) -> None:
         overtaken, self._in_flight = self._in_flight[:place], self._in_flight[place:]
         for each in overtaken:
-            assert each.pending is not None
-            self._session.cancel(each.pending)
+            self._session.cancel(each)

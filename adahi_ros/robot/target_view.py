@@ -151,8 +151,3 @@ def view_of_contract(name: str, images_for_target: bool, encoded: bool = True) -
     if not images_for_target:
         return "features"
     return "jpeg" if encoded else "none"
-
-
-def target_view(name: str, number_dim: int, jpeg_quality: int, jpeg_budget_bytes: int) -> TargetView:
-    """Return the view of this name, a key of `VIEWS`."""
-    return VIEWS[name](number_dim, jpeg_quality, jpeg_budget_bytes)

@@ -225,7 +225,6 @@ class VerificationService:
         self.targets = targets
         self.assignments: Assignments | None = None
         self._sessions = Sessions()
-        self._in_flight: list[Batch] = []
 
     def replies(self, requests: Sequence[Request], now_s: float) -> list[Served]:
         """Return the replies to requests that are served together; blocks, and raises nothing.
@@ -265,9 +264,7 @@ class VerificationService:
             places, its = of_engine.setdefault(batch, ([], []))
             places.append(place)
             its.append(request)
-        started = [(places, engine.begin(its, until_s)) for (engine, _), (places, its) in of_engine.items()]
-        self._in_flight += [batch for _, batch in started]
-        return started
+        return [(places, engine.begin(its, until_s)) for (engine, _), (places, its) in of_engine.items()]
 
     def finish(self, batch: Batch, now_s: float) -> list[Served]:
         """Wait for the replies to a batch, and return them; raises nothing.
@@ -276,50 +273,43 @@ class VerificationService:
             batch: from `begin`, once.
             now_s: monotonic time.
         """
-        self._in_flight.remove(batch)
         replies = batch.engine.finish(batch, now_s)
         return [
-            self._served(request, replied, now_s)
+            self.served(request, replied, now_s)
             for request, replied in zip(batch.requests, replies, strict=True)
         ]
 
-    def abandon(self, batch: Batch) -> None:
-        """Forget a batch in flight; its requests get no reply."""
-        self._in_flight.remove(batch)
+    def turns(
+        self, in_flight: Sequence[Batch]
+    ) -> tuple[Callable[[Request], bool], Callable[[Request], bool]]:
+        """Return two functions of a request: whether it must wait, and whether it gets a place.
 
-    def held(self) -> Callable[[Request], bool]:
-        """Return a function that decides whether a request must wait for batches in flight.
+        It must wait if its target is computing as many batches as it can, or if it is a copy of a request in
+        one of them: a copy gets the same reply. A target that serves each robot alone has a place for each
+        batch that it can compute; requests to other targets share one batch.
 
-        It must if its target is computing as many batches as it can, or if it is a copy of a request in one
-        of them: a copy gets the same reply.
+        Args:
+            in_flight: batches that have begun and not ended.
         """
-        batches, engines = self._busy()
+        engines = {name: self.targets.named(name).engine for name in ("", *self.targets.names)}
+        batches = Counter(batch.engine for batch in in_flight)
         full = {name for name, engine in engines.items() if batches[engine] >= engine.at_once}
-        copies = {_alike(request) for batch in self._in_flight for request in batch.requests}
-        return lambda request: request.target in full or (bool(copies) and _alike(request) in copies)
+        copies = {_alike(request) for batch in in_flight for request in batch.requests}
 
-    def room(self) -> Callable[[Request], bool]:
-        """Return a function that takes a place for a request where its target serves each robot alone.
+        def waits(request: Request) -> bool:
+            return request.target in full or (bool(copies) and _alike(request) in copies)
 
-        It returns false if no place is left; requests to other targets share one batch.
-        """
-        batches, engines = self._busy()
-
-        def take(request: Request) -> bool:
+        def has_place(request: Request) -> bool:
             engine = engines.get(request.target)
             if engine is None or not engine.alone:
                 return True
             batches[engine] += 1
             return batches[engine] <= engine.at_once
 
-        return take
+        return waits, has_place
 
-    def _busy(self) -> tuple[Counter[Engine], dict[str, Engine]]:
-        """Return the number of batches in flight of each engine, and the engines by name."""
-        engines = {name: self.targets.named(name).engine for name in ("", *self.targets.names)}
-        return Counter(batch.engine for batch in self._in_flight), engines
-
-    def _served(self, request: Request, replied: Reply | Exception, now_s: float) -> Served:
+    def served(self, request: Request, replied: Reply | Exception, now_s: float) -> Served:
+        """Return what to send and to log for a request, from an engine's reply or from its fault."""
         if isinstance(replied, Reply):
             self.counts.replies[STATUS_NAMES[replied.status]] += 1
             shared = self._sessions.received(request.robot_id, request.session, now_s)

@@ -21,7 +21,7 @@ from adahi_ros.robot.compatibility import (
     offer_of,
     wants_of,
 )
-from adahi_ros.robot.target_view import target_view, view_of_contract
+from adahi_ros.robot.target_view import VIEWS, view_of_contract
 
 BALL = Signature(
     history=10,
@@ -148,7 +148,7 @@ def test_a_robot_that_makes_no_features_of_its_images_can_send_none() -> None:
         "goal": 2,
         "image_features": 8,
     }
-    wants = wants_of(numbers, offered, "", target_view("jpeg", 2, 80, 0), encoder(8))
+    wants = wants_of(numbers, offered, "", VIEWS["jpeg"](2, 80, 0), encoder(8))
     assert wants.offered == offered
     assert wants.encoder_fingerprint == "e" * 16
 
@@ -160,6 +160,6 @@ def test_a_verifier_needs_the_robots_encoder_only_where_it_gets_images() -> None
         ("jpeg", None, None),
     ):
         offered = Offer({"observation": 10, "goal": 2})
-        wants = wants_of(CAMERA, offered, "large", target_view(view, 2, 80, 0), cameras)
+        wants = wants_of(CAMERA, offered, "large", VIEWS[view](2, 80, 0), cameras)
         assert wants.encoder_fingerprint == wanted
         assert (wants.target, wants.offered) == ("large", offered)

@@ -9,7 +9,7 @@ from adahi_ros.core.assets import CHECKPOINTS, ENCODERS, named
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.robot.compatibility import offer_of, wants_of
-from adahi_ros.robot.target_view import target_view, view_of_contract
+from adahi_ros.robot.target_view import VIEWS, view_of_contract
 from adahi_ros.vision.encoder import load_files
 
 
@@ -17,9 +17,7 @@ from adahi_ros.vision.encoder import load_files
 def wants() -> Wants:
     contract = load_contract("ball_seen")
     encoder = load_files(named(contract.encoder, ENCODERS))
-    view = target_view(
-        view_of_contract("by_contract", contract.images_for_target), contract.number_dim, 80, 0
-    )
+    view = VIEWS[view_of_contract("by_contract", contract.images_for_target)](contract.number_dim, 80, 0)
     draft = load_policy(named("ball_seen/draft", CHECKPOINTS), "onnxruntime").signature
     offered = offer_of(contract, draft.observation_dim, encoder.features)
     return wants_of(draft, offered, "", view, encoder)

@@ -31,7 +31,7 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Offer, Signature
 from adahi_ros.protocol.description import Wants
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.target_view import Jpegs, TargetView, target_view
+from adahi_ros.robot.target_view import VIEWS, Jpegs, TargetView
 from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.server.window_cache import ImageEncoder
@@ -85,7 +85,7 @@ class VisionSetting:
         """Return a robot's view; arguments as `TargetView`."""
         if self.vision == "raw":
             return Frames(number_dim)
-        return target_view(self.vision, number_dim, self.quality, self.budget_bytes)
+        return VIEWS[self.vision](number_dim, self.quality, self.budget_bytes)
 
     def images(self, encoder: Encoder) -> ImageEncoder | None:
         """Return what the verifier makes features by; None where no images are sent."""

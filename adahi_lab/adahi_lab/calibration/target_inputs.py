@@ -29,7 +29,7 @@ from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.protocol.request import NOTHING
 from adahi_ros.protocol.window import WHOLE, WireWindow
 from adahi_ros.robot.compatibility import offer_of
-from adahi_ros.robot.target_view import target_view, view_of_contract
+from adahi_ros.robot.target_view import VIEWS, view_of_contract
 from adahi_ros.server.engine import check_request
 from adahi_ros.server.received_images import ReceivedImages, pictures
 from adahi_ros.server.window_cache import WindowCache
@@ -106,7 +106,7 @@ class TargetInputs:
     ) -> None:
         self._signature = signature
         view = view_of_contract(BY_CONTRACT, contract.images_for_target, bool(contract.encoder))
-        self._view = target_view(view, contract.number_dim, *jpeg)
+        self._view = VIEWS[view](contract.number_dim, *jpeg)
         images = None if encoder is None else ReceivedImages(encoder)
         read = len(signature.images)
         self._windows = WindowCache(signature.history, signature.observation_dim, images, pictures=read)

@@ -125,7 +125,7 @@ class FleetRobot:
         instruction = "go on" if signature.instruction else ""
         request = Request.from_draft(draft, 0, self._step, window, committed, instruction, needed_in_s)
         self.record.requests += 1
-        self._pending[self._step] = self._ahead.submit(request, self._step, now_s)
+        self._pending[self._step] = self._ahead.submit(request, now_s)
 
     def end(self) -> FleetRecord:
         """Count the pending requests; return the record."""

@@ -33,7 +33,7 @@ from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.outcomes import Check, Fallback, Outcome
 from adahi_ros.robot.session import VerifierState
-from adahi_ros.robot.target_view import target_view, view_of_contract
+from adahi_ros.robot.target_view import VIEWS, view_of_contract
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
 from test.bags.conftest import Line
@@ -98,10 +98,8 @@ def read_live(lines: list[Line], contract: Contract) -> list[Observations]:
     """Return what the target reads of a robot that hears these messages and asks at every step."""
     policy = Seeing(Path())
     session = LiveSession(policy)
-    view = target_view(
-        view_of_contract(BY_CONTRACT, contract.images_for_target, bool(contract.encoder)),
-        *(contract.number_dim, QUALITY, 0),
-    )
+    seen = view_of_contract(BY_CONTRACT, contract.images_for_target, bool(contract.encoder))
+    view = VIEWS[seen](contract.number_dim, QUALITY, 0)
     own = AbsentPolicy(contract.number_dim, contract.goal_dim, contract.action.size)
     loop = ControlLoop(
         Controller(own, ControllerConfig(ThresholdedGate("always")), "plan", own),

@@ -23,7 +23,7 @@ from adahi_ros.robot.compatibility import (
     named_contract,
 )
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.target_view import TargetView, target_view, view_of_contract
+from adahi_ros.robot.target_view import VIEWS, TargetView, view_of_contract
 from adahi_ros.vision.interface import EncoderSizes
 
 
@@ -72,7 +72,7 @@ def view_of(values: DraftPolicyParameters, contract: Contract) -> TargetView:
     """Return what the target sees of the cameras."""
     given = values.verification
     view = view_of_contract(given.vision, contract.images_for_target, bool(contract.encoder))
-    return target_view(view, contract.number_dim, given.jpeg_quality, given.jpeg_budget_bytes)
+    return VIEWS[view](contract.number_dim, given.jpeg_quality, given.jpeg_budget_bytes)
 
 
 def encoder_of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -88,11 +88,8 @@ _Turn = Turn[ReplyTo]
 class RequestScheduler:
     """Serves a verifier's services in batches; its executor passes one request at a time.
 
-    Attributes:
-        services: of the requests.
-
     Args:
-        services: each with the name of the only robot that may use it; '' for any.
+        services: of the requests, each by the name of the only robot that may use it; '' for any.
         verification: makes the replies.
         batch: its parameters.
         served: called with log texts of a request: a refusal, and a shared name; either may be empty.
@@ -102,15 +99,14 @@ class RequestScheduler:
 
     def __init__(
         self,
-        services: Sequence[tuple[str, Any]],
+        services: Mapping[str, Any],
         verification: VerificationService,
         batch: BatchParameters,
         served: Callable[[str, str], None],
         unheard: Callable[[Request], None],
         wake: Callable[[], object] = lambda: None,
     ) -> None:
-        self.services = [service for _, service in services]
-        self._robots = [robot for robot, _ in services]
+        self._services = services
         self._verification = verification
         self._batch = batch
         self._served, self._unheard, self._wake = served, unheard, wake
@@ -137,22 +133,18 @@ class RequestScheduler:
             return 0.0
         return max(0.0, self._waiting.oldest_s + self._batch.wait_s - time.monotonic())
 
-    def take_in(self, robot: str, request: VerifyDraft.Request, header: object) -> None:
-        """Take a request that arrived at a robot's service; `serve` takes the others."""
-        self._admit(robot, request, ReplyTo(self.services[self._robots.index(robot)], header))
-
     def serve(self) -> bool:
         """Serve the next requests; return whether there were any."""
-        for robot, message, sender in self._take():
-            self._admit(robot, message, sender)
+        for robot, message, header in self._take():
+            self.admit(robot, message, header)
         if self.wait_s > 0.0:
             return False
         self._finish()
         if self._refuses_late:
             for late in self._waiting.take_late(time.monotonic()):
                 self._refuse(late, self._admission.late(len(self._waiting)))
-        verification = self._verification
-        turns = self._waiting.take(self._batch.size, verification.held(), verification.room())
+        in_flight = [batch for batch, _, _ in self._in_flight]
+        turns = self._waiting.take(self._batch.size, *self._verification.turns(in_flight))
         self._all_held = not turns
         self._most_waited = max(self._most_waited, len(self._waiting))
         if turns:
@@ -205,8 +197,6 @@ class RequestScheduler:
             if time.monotonic() < end_s:
                 self._send(turn, self._verification.dismissed(turn.request))
         self._waiting = RequestQueue()
-        for batch, _, _ in self._in_flight:
-            self._verification.abandon(batch)
         self._in_flight.clear()
         self._clients.close()
 
@@ -215,16 +205,23 @@ class RequestScheduler:
         yield from tuple(self._waiting)
         for _, turns, _ in self._in_flight:
             yield from turns
-        for _, message, sender in self._take():
-            yield self._turn(header_of(message), sender)
+        for robot, message, header in self._take():
+            yield self._turn(robot, message, header)
 
-    def _turn(self, request: Request, sender: ReplyTo) -> _Turn:
-        client = self._clients.client_of(sender.header) or request.robot_id
-        return Turn(request, sender, time.monotonic(), client)
+    def _turn(self, robot: str, message: VerifyDraft.Request, header: object) -> _Turn:
+        request = header_of(message)
+        client = self._clients.client_of(header) or request.robot_id
+        return Turn(request, ReplyTo(self._services[robot], header), time.monotonic(), client)
 
-    def _admit(self, robot: str, message: VerifyDraft.Request, sender: ReplyTo) -> None:
-        """Queue a request, or refuse it."""
-        turn = self._turn(header_of(message), sender)
+    def admit(self, robot: str, message: VerifyDraft.Request, sender: object) -> None:
+        """Queue a request that arrived at a robot's service, or refuse it; `serve` takes the others.
+
+        Args:
+            robot: the name of its service.
+            message: unchecked.
+            sender: header of the request, rclpy's.
+        """
+        turn = self._turn(robot, message, sender)
         header, client, now_s = turn.request, turn.client, turn.came_s
         if self._reachable.paused(client):
             return
@@ -234,11 +231,9 @@ class RequestScheduler:
             if not refusal.repeated:
                 self._send(turn, reply)
             return
-        request = from_request(message)
+        request = from_request(message, header)
         if robot not in ("", request.robot_id):  # it must not take the turn of another robot
-            fault = _wrong_name(robot, header)
-            (served,) = self._verification.replies([replace(header, fault=fault)], now_s)
-            self._reply(turn, served)
+            self._reply(turn, self._verification.served(header, _wrong_name(robot, header), now_s))
             return
         turn = replace(turn, request=request)
         turn = turn.with_deadline(self._batch.deadline_s, self._admission.used_s(client, now_s))
@@ -253,14 +248,14 @@ class RequestScheduler:
         for overtaken in self._waiting.add(turn):
             self._send(overtaken, self._verification.overtaken(overtaken.request))
 
-    def _take(self) -> Iterator[tuple[str, VerifyDraft.Request, ReplyTo]]:
-        """Take requests from DDS, each with the only robot that may use its service."""
-        for robot, service in zip(self._robots, self.services, strict=True):
+    def _take(self) -> Iterator[tuple[str, VerifyDraft.Request, object]]:
+        """Take requests from DDS, each with the only robot that may use its service, and its header."""
+        for robot, service in self._services.items():
             for _ in range(REQUESTS_KEPT):  # bounded, so that a flood cannot block the service
                 request, header = service.handle.service_take_request(VerifyDraft.Request)
                 if header is None:
                     break
-                yield robot, request, ReplyTo(service, header)
+                yield robot, request, header
 
     def _refuse(self, turn: _Turn, refusal: Refusal) -> None:
         self._send(turn, self._verification.busy(turn.request, refusal))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
@@ -48,29 +48,29 @@ def header_of(message: VerifyDraft.Request) -> Request:
 
     A name that is too long is cut, but stays longer than allowed.
     """
-    return Request(**_header(message))
-
-
-def _header(message: VerifyDraft.Request) -> dict[str, Any]:
     needed_in_s = message.needed_in_s
-    return {
-        "episode": message.episode_id,
-        "step": message.step_id,
-        "first_step": message.first_step,
-        "needed_in_s": needed_in_s if 0.0 < needed_in_s < math.inf else 0.0,
-        "robot_id": message.robot_id[: NAME_LENGTH + 1],
-        "session": message.session_id,
-        "target": message.target[: NAME_LENGTH + 1],
-    }
+    return Request(
+        episode=message.episode_id,
+        step=message.step_id,
+        first_step=message.first_step,
+        needed_in_s=needed_in_s if 0.0 < needed_in_s < math.inf else 0.0,
+        robot_id=message.robot_id[: NAME_LENGTH + 1],
+        session=message.session_id,
+        target=message.target[: NAME_LENGTH + 1],
+    )
 
 
-def from_request(message: VerifyDraft.Request) -> Request:
+def from_request(message: VerifyDraft.Request, header: Request | None = None) -> Request:
     """Return the request of a message, unchecked: `Engine` checks it.
 
     With another protocol, a field that is too long or an image of another format, the request has a `fault`
     and no content.
+
+    Args:
+        message: the message.
+        header: what `header_of` returned for it; None to read that too.
     """
-    header = _header(message)
+    header = header or header_of(message)
     try:
         if message.protocol != PROTOCOL_VERSION:
             raise RequestError(
@@ -86,14 +86,14 @@ def from_request(message: VerifyDraft.Request) -> Request:
                     f"images[{index}].format: {image.format[:20]!r}, must be {IMAGE_FORMAT!r}",
                 )
     except RequestError as error:
-        return Request(**header, fault=error.with_traceback(None))
+        return replace(header, fault=error.with_traceback(None))
     rows = WireRows(
         message.observation_window.tobytes(),
         message.features.tobytes(),
         tuple(image.data.tobytes() for image in message.images),
     )
-    return Request(
-        **header,
+    return replace(
+        header,
         window=WireWindow(message.base_window, rows, message.goal.tobytes()),
         actions=np.asarray(message.draft_actions, dtype=np.float32),
         codes=np.asarray(message.codes, dtype=np.int64),

@@ -62,7 +62,7 @@ class TargetVerifierNode(ManagedNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Serve robots."""
-        services = [(robot, self._open_services(robot)) for robot in self._values.robots or ("",)]
+        services = {robot: self._open_services(robot) for robot in self._values.robots or ("",)}
         if self._values.assigns:
             from adahi_ros.nodes.server.assignment_service import AssignmentService
 
@@ -81,7 +81,7 @@ class TargetVerifierNode(ManagedNode):
 
     def _received(self, robot: str, request: VerifyDraft.Request, header: object) -> None:
         if self._scheduler is not None:
-            self._scheduler.take_in(robot, request, header)
+            self._scheduler.admit(robot, request, header)
             self._turn.request()
 
     def _serve(self) -> None:

@@ -97,7 +97,7 @@ class Front:
         batch = batch or BatchParameters(size=size, late=late)
         self.service = VerificationService(targets)
         self.turns = RequestScheduler(
-            [("", service or self.air)],
+            {"": service or self.air},
             self.service,
             batch,
             lambda *_: None,

@@ -276,7 +276,7 @@ def test_of_large_strange_requests_nothing_is_kept_or_reported_at_length(
 def scheduler(node: TargetVerifierNode) -> tuple[Air, RequestScheduler]:
     """A service in the place of rclpy's, and what serves it one by one."""
     air, one = Air(), BatchParameters(size=1)
-    return air, RequestScheduler([("", air)], node._service, one, node._served, node._unheard)
+    return air, RequestScheduler({"": air}, node._service, one, node._served, node._unheard)
 
 
 def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(

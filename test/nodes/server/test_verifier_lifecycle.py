@@ -78,7 +78,7 @@ def test_a_waiting_request_learns_that_there_will_be_no_turn(node: TargetVerifie
     )
     turns = node._scheduler
     assert turns is not None
-    turns.services, left = [service], 1
+    turns._services, left = {"": service}, 1
     turns._batch = BatchParameters(size=1)
     assert turns.serve()
     left = 0
