@@ -25,8 +25,6 @@ from adahi_ros.nodes.launching.exits import (
 OF_THE_ROBOT = {  # arguments; '' keeps the value in params_file
     "draft_checkpoint": ("checkpoint", str, "DIRECTORY/NAME of the draft policy's checkpoint"),
     "contract": ("contract", str, "Name or YAML file of the contract: observation and action"),
-    "command_interface": ("command_interface", str, "Message type of command, as the controller needs it"),
-    "command_frame_id": ("command.frame_id", str, "Frame of a twist"),
     "command_lockstep": (
         "command.lockstep",
         bool,

@@ -58,8 +58,7 @@ with exclusive_domain() as domain:
             checkpoint=f"{folder}/draft",
             gate__name="link",
             gate__slope=2.0,
-            joint_names=["rail_joint"],
-            command__field="velocities",
+            contract=os.path.abspath("corridor.yaml"),
         )
     )
     assert robot.trigger_configure() == TransitionCallbackReturn.SUCCESS
@@ -71,8 +70,7 @@ with exclusive_domain() as domain:
             checkpoint=f"{folder}/draft",
             proposer__name="scaled",
             proposer__file=os.path.abspath("scaled.safetensors"),
-            joint_names=["rail_joint"],
-            command__field="velocities",
+            contract=os.path.abspath("corridor.yaml"),
         )
     )
     assert weighted.trigger_configure() == TransitionCallbackReturn.SUCCESS
@@ -402,6 +400,7 @@ def test_the_nodes_take_them_and_refuse_what_is_broken(outside: Path) -> None:
     (outside / "elsewhere.py").write_text(ELSEWHERE)
     (outside / "shifted.txt").write_text("0.5")
     try:
+        adahi(outside, "adahi lab contract corridor --out corridor.yaml")
         output = run(outside, sys.executable, "-c", NODES)
     finally:
         for name in ("torn", "other"):  # of the folder that all tests here share

@@ -144,7 +144,7 @@ def test_the_calibration_is_of_the_shipped_policies(models: Path) -> None:
 def test_the_parameters_of_the_robots_node_are_the_tasks(models: Path) -> None:
     task = models.name
     parameters = yaml.safe_load(asset(f"config/{task}.yaml").read_text())["/**"]["ros__parameters"]
-    expected = node_parameters(task, f"{task}/draft")
+    expected = node_parameters(task, f"{task}/draft", models)
     assert {name: parameters.get(name) for name in expected} == expected
 
 

@@ -33,7 +33,7 @@ ROS_ITSELF = ("rcl_interfaces", "lifecycle_msgs", "type_description_interfaces")
 Settings = Mapping[str, Mapping[str, Any]]
 NODES: dict[str, Settings] = {
     "draft_policy_node": {
-        "": {"verifier_wait_s": 0.0, "checkpoint": "ball/draft"},
+        "": {"verifier_wait_s": 0.0, "contract": "ball", "checkpoint": "ball/draft"},
         "a camera in `contract`": {
             "verifier_wait_s": 0.0,
             "contract": "ball_camera",
@@ -58,7 +58,7 @@ NODES: dict[str, Settings] = {
         },
         "`point_of_action`": {"point_of_action.x": 0},
     },
-    "bag_recorder_node": {"": {"out": f"{SCRATCH}/bag"}},
+    "bag_recorder_node": {"": {"contract": "ball", "out": f"{SCRATCH}/bag"}},
     "recording_robot_node": {
         "": {"log": f"{SCRATCH}/log"},
         "`clock_jump_s`": {"log": f"{SCRATCH}/log", "clock_jump_s": 1.0},

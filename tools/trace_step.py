@@ -111,7 +111,7 @@ def transmitted_step() -> list[tuple[str, str]]:
     offered = Offer({OBSERVATION: signature.observation_dim, GOAL: signature.goal_dim})
     session = VerifierSession(transport, Wants(signature, offered), True, lambda: None)
     contract = parse_contract(contract_values(world))
-    what = commanded(contract.action, (), "")
+    what = commanded(contract.action)
     measured = contract.measured(what.names)
     envelope = Envelope(named_limits(TASK, False, what, measured), what.fields, contract.period_s)
     permission = Permission(False, 1.0)

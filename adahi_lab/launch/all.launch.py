@@ -13,6 +13,7 @@ from adahi_ros.nodes.launching.arguments import BOOLEAN, ArgumentsCheck, Chosen,
 
 JOBS = ("verifier", "draft", "simulation")
 OURS = ("params_file", "verifier_params_file")  # arguments with other defaults than in those files
+OF_CONTRACT = "command_interface"  # of the simulation alone; here the contract is of both
 
 
 def name_files(context: LaunchContext) -> None:
@@ -28,7 +29,8 @@ def name_files(context: LaunchContext) -> None:
 def generate_launch_description() -> LaunchDescription:
     files = [str(asset(f"launch/{job}.launch.py")) for job in JOBS]
     entities = [e for file in files for e in get_launch_description_from_python_launch_file(file).entities]
-    entities = [e for e in entities if not isinstance(e, DeclareLaunchArgument) or e.name not in OURS]
+    left_out = (*OURS, OF_CONTRACT)
+    entities = [e for e in entities if not isinstance(e, DeclareLaunchArgument) or e.name not in left_out]
     # Check files before the first node starts, in a group: if an action raises, launch ends, but a process
     # that is just starting keeps running.
     nodes = [entity for entity in entities if isinstance(entity, GroupAction)]

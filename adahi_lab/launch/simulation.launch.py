@@ -17,12 +17,12 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from adahi_ros.contract import sinks
+from adahi_lab.nodes.command_inputs import INTERFACES
 from adahi_ros.core.assets import asset
 from adahi_ros.nodes.launching.arguments import BOOLEAN, ENCLAVE, Chosen, with_arguments_checked
 from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, fail_with_it, leave_interrupts_to_launch
 
-INTERFACES = {"": "joint_trajectory"} | {name: name for name in sinks.INTERFACES}
+CHOSEN = {"": "joint_trajectory"} | {name: name for name in INTERFACES}
 
 
 def end_with_it(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
@@ -52,7 +52,7 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "command_interface",
             default_value="",
-            choices=list(INTERFACES),
+            choices=list(CHOSEN),
             description="Message type of command: joint_trajectory, forward_command, joint_jog or twist; '' "
             "for joint_trajectory",
         ),
@@ -96,7 +96,7 @@ def generate_launch_description() -> LaunchDescription:
                 "seed": ParameterValue(LaunchConfiguration("seed"), value_type=int),
                 "episodes": ParameterValue(LaunchConfiguration("episodes"), value_type=int),
                 "lockstep": ParameterValue(LaunchConfiguration("lockstep"), value_type=bool),
-                "command_interface": Chosen("command_interface", INTERFACES),
+                "command_interface": Chosen("command_interface", CHOSEN),
                 "contract": ParameterValue(LaunchConfiguration("contract"), value_type=str),
                 "demonstrate": ParameterValue(LaunchConfiguration("demonstrate"), value_type=bool),
                 "action_noise": ParameterValue(LaunchConfiguration("action_noise"), value_type=float),

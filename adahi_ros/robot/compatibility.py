@@ -3,11 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from adahi_ros.contract.contract import Contract
-from adahi_ros.contract.parsing import load_contract
-from adahi_ros.contract.plain import plain_contract
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Offer, Signature
 from adahi_ros.protocol.description import Wants
 from adahi_ros.robot.target_view import VIEWS, TargetView
@@ -18,16 +14,19 @@ class FitError(ValueError):
     """Parts do not fit; the message names the parameter, its value and what is allowed."""
 
 
-def named_contract(name: str, signature: Signature) -> Contract:
-    """Load a contract by name or file, and check its goal and action sizes against the policy's.
+def check_sizes(name: str, contract: Contract, signature: Signature) -> None:
+    """Check the goal and action sizes of a contract against the policy's.
 
     A policy without a goal fits any contract: the robot passes the goal to the target.
 
+    Args:
+        name: of the contract, as configured.
+        contract: of the robot.
+        signature: the policy's.
+
     Raises:
         FitError: the sizes differ.
-        ContractError: there is no such contract, or it is invalid.
     """
-    contract = load_contract(name)
     for part, size in {"goal": contract.goal_dim, "action": contract.action.size}.items():
         wanted = getattr(signature, f"{part}_dim")
         if size != wanted and (part, wanted) != ("goal", 0):
@@ -35,54 +34,6 @@ def named_contract(name: str, signature: Signature) -> Contract:
                 f"contract: {name!r}, its {part} has {size} entries, must be {wanted}, the "
                 "size of the policy's"
             )
-    return contract
-
-
-def contract_of_joints(
-    observed: Sequence[str],
-    commanded: Sequence[str],
-    command_field: str,
-    rate_hz: float,
-    max_skew_s: float,
-    max_age_s: float,
-    signature: Signature,
-) -> Contract:
-    """Return a contract of joints and a task state, with the policy's sizes.
-
-    Args:
-        observed: joints; their positions are the leading entries of an observation. May be empty.
-        commanded: joint of each entry of an action; empty for the observed joints.
-        command_field: field of a trajectory point that the action fills.
-        rate_hz: control steps per second.
-        max_skew_s: largest difference between the stamps of joint state and task state.
-        max_age_s: largest age of a message when it arrives.
-        signature: the policy's.
-
-    Raises:
-        FitError: there are too few or too many names.
-        ContractError: a name or number is invalid in a contract.
-    """
-    names = list(commanded or observed)
-    if len(names) != signature.action_dim:
-        field = "command.joint_names" if commanded else "joint_names"
-        raise FitError(f"{field}: {names}, must be {signature.action_dim}, the size of the policy's action")
-    state_dim = signature.observation_dim - len(observed)
-    if state_dim < 0:
-        raise FitError(
-            f"joint_names: {list(observed)}, must be {signature.observation_dim} at most, "
-            "the size of an observation"
-        )
-    return plain_contract(
-        "robot",
-        rate_hz,
-        observed,
-        state_dim,
-        signature.goal_dim,
-        names,
-        command_field,
-        max_skew_s,
-        max_age_s,
-    )
 
 
 def check_observation(

@@ -1,4 +1,4 @@
-"""What an action commands: said by its messages where they say it, else by who runs the robot."""
+"""What an action commands, by its messages or by the names in the contract."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from adahi_ros.contract.commanded import (
     Commanded,
     check_topics_apart,
     commanded,
-    kinds_by_sink,
 )
-from adahi_ros.contract.contract import BY_CONTRACT, Action, Alignment, Channel, Sink, Source
+from adahi_ros.contract.contract import Action, Alignment, Channel, Sink, Source
 
 TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
 TWIST = "geometry_msgs/msg/TwistStamped"
@@ -42,24 +41,22 @@ def action(kind: str, *select: str) -> Action:
             action(TWIST, "twist.linear.x", "twist.angular.z"),
             Commanded.alike(("linear.x", "angular.z"), "velocities"),
         ),
-        (action(NUMBERS, "data.0", "data.1"), Commanded.alike(("left", "right"), "effort")),
     ],
 )
-def test_entries_are_named_by_the_message_or_by_the_parameters(whole: Action, expected: Commanded) -> None:
-    assert commanded(whole, ["left", "right"], "effort") == expected
+def test_entries_are_named_by_the_message(whole: Action, expected: Commanded) -> None:
+    assert commanded(whole) == expected
 
 
 def test_an_action_of_several_fields_is_refused() -> None:
     words = r"contract: action.command has the fields \['positions', 'velocities'\], must have one"
     with pytest.raises(ValueError, match=words):
-        commanded(action(TRAJECTORY, "positions.elbow", "velocities.elbow"), [], "positions")
+        commanded(action(TRAJECTORY, "positions.elbow", "velocities.elbow"))
 
 
-@pytest.mark.parametrize("names", [[], ["left"], ["left", "right", "third"]])
-def test_bare_numbers_without_a_name_each_are_refused(names: list[str]) -> None:
-    words = r"command.joint_names: \[.*\], must name the 2 numbers of action.command, std_msgs"
+def test_bare_numbers_without_names_are_refused() -> None:
+    words = r"contract: action.command has 2 numbers of std_msgs.*, must have their names and field"
     with pytest.raises(ValueError, match=words):
-        commanded(action(NUMBERS, "data.0", "data.1"), names, "positions")
+        commanded(action(NUMBERS, "data.0", "data.1"))
 
 
 def test_several_sinks_command_one_after_the_other_each_in_its_own_way() -> None:
@@ -71,7 +68,7 @@ def test_several_sinks_command_one_after_the_other_each_in_its_own_way() -> None
             sink(TWIST, "twist.linear.x", topic="base"),
         )
     )
-    what = commanded(whole, [], "positions")
+    what = commanded(whole)
     assert what.names == ("elbow", "wrist", "finger", "mast", "linear.x")
     assert what.fields == ("velocities", "velocities", "goals", "effort", "velocities")
 
@@ -84,7 +81,7 @@ def test_a_joint_has_one_sink() -> None:
         )
     )
     with pytest.raises(ValueError, match=r"finger is commanded by .*, must be by one"):
-        commanded(whole, [], "positions")
+        commanded(whole)
 
 
 TWO = Action(
@@ -93,27 +90,6 @@ TWO = Action(
         sink(NUMBERS, "data.0", topic="lift", names=("mast",), field="positions"),
     )
 )
-INTERFACES = {"joint_trajectory": TRAJECTORY, "twist": TWIST}
-KNOWN = (TRAJECTORY, NUMBERS, GRIPPER)
-
-
-def test_a_sink_sends_the_contracts_type_unless_a_parameter_names_one() -> None:
-    with_hand = Action((*TWO.sinks, sink(GRIPPER, "position.finger", topic="gripper")))
-    assert kinds_by_sink(with_hand, BY_CONTRACT, INTERFACES, KNOWN) == list(KNOWN)
-    assert kinds_by_sink(action(TRAJECTORY, "positions.elbow"), "twist", INTERFACES, KNOWN) == [TWIST]
-
-
-@pytest.mark.parametrize(
-    ("whole", "given", "fault"),
-    [
-        (TWO, "twist", "command_interface: 'twist', must be by_contract with several actions"),
-        (action(GRIPPER, "position.finger"), "twist", "command_interface: 'twist', must be by_contract"),
-        (action(TWIST, "twist.linear.x"), BY_CONTRACT, f"contract: commands are {TWIST}, must be one of tra"),
-    ],
-)
-def test_an_interface_that_cannot_be_had_is_refused(whole: Action, given: str, fault: str) -> None:
-    with pytest.raises(ValueError, match=f"^{fault}"):
-        kinds_by_sink(whole, given, INTERFACES, KNOWN)
 
 
 def test_two_actions_have_two_topics() -> None:

@@ -22,7 +22,7 @@ SEED = 5
 RATE_HZ = 30.0
 DEADLINE_S = 0.025
 RESUME = 60  # observations, until one is verified again after a fault
-UNHURRIED = {"max_age_s": 60.0, "safety.hold_after_s": 60.0}  # however late what was shown is, it is acted on
+UNHURRIED_S = 60.0  # however late what was shown is, it is acted on
 GATE = ThresholdedGate("random", 0.1)  # the other steps are asked about
 JOINTS = ["plate_roll_joint", "plate_pitch_joint"]
 
@@ -60,12 +60,13 @@ class Scene:
                 "command": {"lockstep": True},
                 "seed": SEED,
                 "gate": {"name": GATE.name, "threshold": GATE.threshold},
-                "control_rate_hz": RATE_HZ,
                 "deadline_s": DEADLINE_S,
                 "verifier_wait_s": 60.0,
-                **UNHURRIED,
+                "safety.hold_after_s": UNHURRIED_S,
                 **self._common,
-            }
+            },
+            RATE_HZ,
+            UNHURRIED_S,
         )
 
     def kill(self, process: NodeProcess) -> None:

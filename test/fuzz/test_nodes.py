@@ -38,11 +38,12 @@ from test.system.stage import Robot, Stage
 
 POSITION = 0.02  # rad
 REPLY_S, ATTEMPTS = 0.4, 25  # for a command; then a new episode begins: the window may be full of garbage
+BALL = {"contract": "ball"}
 NODES: tuple[tuple[Any, Any, dict[str, Any]], ...] = (  # with what each needs
-    (draft_policy_node.DraftPolicyNode, draft_policy_parameters.DraftPolicyParameters, {}),
+    (draft_policy_node.DraftPolicyNode, draft_policy_parameters.DraftPolicyParameters, BALL),
     (target_verifier_node.TargetVerifierNode, target_verifier_parameters.TargetVerifierParameters, {}),
     (robot_simulator_node.RobotSimulatorNode, robot_simulator_node.RobotSimulatorParameters, {}),
-    (bag_recorder_node.BagRecorderNode, bag_recorder_node.BagRecorderParameters, {}),
+    (bag_recorder_node.BagRecorderNode, bag_recorder_node.BagRecorderParameters, BALL),
     (path_markers_node.PathMarkersNode, path_markers_node.PathMarkersParameters, {"point_of_action.x": 0}),
 )
 LIVE = sorted(row.name for row in rows(draft_policy_parameters.DraftPolicyParameters) if row.live)
@@ -59,6 +60,7 @@ class Driven:
             stage.start(
                 "draft_policy_node",
                 checkpoint="ball/draft",
+                contract="ball",
                 gate__name="never",
                 verifier_wait_s=0.0,
                 safety__limits=limits,

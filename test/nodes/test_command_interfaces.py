@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.qos import ReliabilityPolicy
 
+from adahi_lab.nodes.command_inputs import INTERFACES
 from adahi_ros.contract.commanded import Commanded
-from adahi_ros.contract.sinks import INTERFACES, SINKS, message_sink
+from adahi_ros.contract.sinks import SINKS, message_sink
 from adahi_ros.contract.sinks.interface import Command, MessageSink
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
@@ -169,10 +170,22 @@ def test_a_jog_with_displacements_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "names", "field", "frame", "words"),
     [
-        ("joint_jog", JOINTS, "positions", "", "command_interface: joint_jog carries velocities"),
-        ("twist", AXES, "effort", FRAME, "command_interface: twist carries velocities"),
-        ("twist", JOINTS, "velocities", FRAME, "command.joint_names: .*panda_joint1.* must be of linear.x"),
-        ("twist", AXES, "velocities", "", "command.frame_id: ''"),
+        (
+            "joint_jog",
+            JOINTS,
+            "positions",
+            "",
+            "JointJog has positions, must have velocities",
+        ),
+        (
+            "twist",
+            AXES,
+            "effort",
+            FRAME,
+            "TwistStamped has effort, must have velocities",
+        ),
+        ("twist", JOINTS, "velocities", FRAME, "TwistStamped has .*panda_joint1.* must have of linear.x"),
+        ("twist", AXES, "velocities", "", "^frame_id: ''"),
     ],
 )
 def test_what_an_interface_cannot_carry_is_reported_at_the_start(

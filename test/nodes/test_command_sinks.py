@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from rclpy.lifecycle import LifecycleNode
 
+from adahi_lab.nodes.command_inputs import INTERFACES
 from adahi_lab.nodes.observer import Observer
 from adahi_lab.tasks.trajectory_controller import TrajectoryController
 from adahi_ros.contract.commanded import Commanded, commanded_by_sink
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.contract.sinks import INTERFACES, message_sink
+from adahi_ros.contract.sinks import message_sink
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.parameters import ParameterError
@@ -51,19 +52,19 @@ def test_two_actions_may_not_meet_on_one_topic(
             "actions": {"left": half("left/command", "a"), "right": half(right, "b")},
         }
     )
-    parts = commanded_by_sink(contract.action, [], "positions")
+    parts = commanded_by_sink(contract.action)
     with ExitStack() as opened:
         node = LifecycleNode(
             "robot", namespace="/r1", context=observer.context, cli_args=["--ros-args", *arguments]
         )
         opened.callback(destroy, node)
         if shared is None:
-            sinks = open_sinks(node, contract, parts, "by_contract", "", opened)
+            sinks = open_sinks(node, contract, parts, opened)
             assert len(sinks) == 2
             return
         message = f"^left.channel.topic: 'left/command' and '{right}' of right, both '{shared}', must be one"
         with pytest.raises(ParameterError, match=message):
-            open_sinks(node, contract, parts, "by_contract", "", opened)
+            open_sinks(node, contract, parts, opened)
 
 
 JOINTS, PERIOD_S, LIMIT = ("a", "b"), 0.05, 2.0

@@ -17,7 +17,9 @@ def configured(make_node: Make, exported: Path, capfd: pytest.CaptureFixture[str
     """From parameters to whether a node could be configured with them, and what it said."""
 
     def configure(values: dict[str, Any]) -> tuple[bool, str]:
-        node = make_node(DraftPolicyNode, given={"checkpoint": str(exported / "draft"), **values})
+        node = make_node(
+            DraftPolicyNode, given={"checkpoint": str(exported / "draft"), "contract": "ball", **values}
+        )
         fits = node.trigger_configure() is TransitionCallbackReturn.SUCCESS
         said = capfd.readouterr().err
         if fits:
@@ -36,11 +38,12 @@ def configured(make_node: Make, exported: Path, capfd: pytest.CaptureFixture[str
         ({"contract": "nowhere"}, ["contract: 'nowhere'", "one of ball"]),
         ({"contract": "kitchen"}, ["contract: 'kitchen'", "must be"]),
         ({"contract": "ball_camera"}, ["contract: 'ball_camera'", "features"]),
-        ({"command_interface": "twist"}, ["command_interface: twist carries velocities"]),
-        ({"command_interface": "joint_jog"}, ["command_interface: joint_jog"]),
+        ({"contract": ""}, ["contract: '', must be a YAML file or one of ball"]),
         ({"proposer.name": "corrector"}, ["proposer.file: '', must name a checkpoint"]),
         ({"proposer.name": "corrector", "proposer.file": "nowhere"}, ["proposer.file: 'nowhere', cannot be"]),
         ({"proposer": "plan"}, ["proposer: gone since 0.4.0, must be proposer.name"]),
+        ({"control_rate_hz": 20.0}, ["control_rate_hz: gone since 0.4.0, must be in the contract, as fps"]),
+        ({"command.field": "effort"}, ["command.field: gone since 0.4.0, must be in the contract"]),
         ({"corrector": "a/b"}, ["corrector: gone since 0.4.0, must be proposer.file"]),
         ({"intent.steps": 60}, ["intent.steps: gone since 0.4.0, must be proposer.steps"]),
     ],

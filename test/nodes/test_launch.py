@@ -240,7 +240,7 @@ def test_a_robot_may_be_given_further_verifiers(job: str) -> None:
 
 OF_THE_ROBOT = {
     "contract": "ball_camera",
-    "command.frame_id": "tool0",
+    "verification.hedge": "late",
     "safety.limits": "franka_panda",
     "verification.vision": "jpeg",
 }
@@ -249,13 +249,11 @@ OF_THE_ROBOT = {
 @pytest.mark.parametrize("job", ["draft", "robot"])
 def test_what_is_given_wins_over_the_parameter_file_and_nothing_else_does(job: str) -> None:
     left = parameters_of(node_of(job, **FILES))
-    assert not left.keys() & {*OF_THE_ROBOT, "command_interface"}
-    given = {
-        name.replace("command.", "command_").split(".")[-1]: value for name, value in OF_THE_ROBOT.items()
-    }
+    assert not left.keys() & set(OF_THE_ROBOT)
+    given = {name.split(".")[-1]: value for name, value in OF_THE_ROBOT.items()}
     given["safety_limits"] = given.pop("limits")
-    parameters = parameters_of(node_of(job, **FILES, **given, command_interface="joint_jog"))
-    assert parameters.items() >= {**OF_THE_ROBOT, "command_interface": "joint_jog"}.items()
+    parameters = parameters_of(node_of(job, **FILES, **given))
+    assert parameters.items() >= OF_THE_ROBOT.items()
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from adahi_ros.nodes.common.messages import to_joint_state, to_task_state
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from adahi_ros.safety.holds import Hold, State
 from adahi_ros.safety.intervention import Intervention
+from test.ball_contract import ball_contract
 from test.nodes.in_process import DEADLINE_S, NodesInProcess
 
 JOINTS = ("plate_roll_joint", "plate_pitch_joint")
@@ -63,8 +64,7 @@ class Arm:
             "checkpoint": str(self._checkpoint),
             "gate.name": "never",
             "verifier_wait_s": 0.0,
-            "max_age_s": 5.0,
-            "max_skew_s": 0.05,
+            "contract": ball_contract(tolerance_ms=50.0, max_age_s=5.0),
             "safety.require_enable": False,
             "bond_heartbeat_period": 0.0,
             "autostart": False,

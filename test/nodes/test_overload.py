@@ -24,6 +24,7 @@ from adahi_ros.nodes.robot.kept_messages import MessageIntake
 from adahi_ros.nodes.server.request_scheduler import RequestScheduler
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.robot.loop import ControlLoop
+from test.ball_contract import ball_contract
 from test.nodes.in_process import DEADLINE_S, NodesInProcess
 
 WORK_S = 0.1  # of one step, or of one batch
@@ -57,7 +58,8 @@ def test_a_robot_whose_steps_take_too_long_is_stopped_soon(
         step(loop, observation)
 
     monkeypatch.setattr(ControlLoop, "step", slow)
-    values = {"gate.name": "never", "verifier_wait_s": 0.0, "max_age_s": 5.0, "safety.require_enable": False}
+    values = {"gate.name": "never", "verifier_wait_s": 0.0, "safety.require_enable": False}
+    values["contract"] = ball_contract(max_age_s=5.0)
     nodes.spin(nodes.start(DraftPolicyNode, {"checkpoint": str(exported / "draft"), **values}))
     node = nodes.observer.node
     joints_out = node.create_publisher(JointState, "joint_states", 10)

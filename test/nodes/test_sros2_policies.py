@@ -39,7 +39,7 @@ AT_THE_SERVER = [
 ]
 CAMERA = {"contract": "ball_camera", "checkpoint": "ball_camera/draft"}
 TARGET = {"checkpoint": "ball/target"}
-WITHOUT_WAIT = {"verifier_wait_s": 0.0, "checkpoint": "ball/draft"}
+WITHOUT_WAIT = {"verifier_wait_s": 0.0, "contract": "ball", "checkpoint": "ball/draft"}
 TAKEOVER = {"takeover.command": "joint_state", "safety.limits": str(asset("config/limits/ball.yaml"))}
 CORNER = {"robot_description": str(asset("config/urdf/ball.urdf")), "tip_link": "plate_corner"}
 
@@ -113,7 +113,9 @@ def test_what_a_node_opens_its_policy_allows(
     remapped: list[str],
     parameters: dict[str, Any],
 ) -> None:
-    given = parameters | ({"out": str(tmp_path / "bag")} if kind is BagRecorderNode else {})
+    given = parameters | (
+        {"out": str(tmp_path / "bag"), "contract": "ball"} if kind is BagRecorderNode else {}
+    )
     ends = set(opened(start(kind, namespace, remapped, **given)))
     assert len(ends) > len(WORDS)
     policy = allowed(role)

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.contract.contract import BY_CONTRACT, Contract
-from adahi_ros.contract.parsing import ContractError, load_contract
+from adahi_ros.contract.contract import BY_CONTRACT
+from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.signature import CodeSpace, Feature, Offer, Signature
 from adahi_ros.robot.compatibility import (
     FitError,
     check_images,
     check_observation,
-    contract_of_joints,
-    named_contract,
+    check_sizes,
     offer_of,
     wants_of,
 )
@@ -32,11 +31,6 @@ BALL = Signature(
     codes=CodeSpace("f123456789abcdef", 2, 16),
 )
 CAMERA = replace(BALL, features=(Feature("observation", 10),))
-JOINTS = ("roll", "pitch")
-
-
-def of_joints(observed: tuple[str, ...] = JOINTS, commanded: tuple[str, ...] = ()) -> Contract:
-    return contract_of_joints(observed, commanded, "positions", 20.0, 0.01, 0.2, BALL)
 
 
 def encoder(features: int, rows: int = 64, columns: int = 64) -> Any:
@@ -48,36 +42,13 @@ def refused(message: str) -> Any:
 
 
 def test_a_contract_has_the_goal_and_the_action_of_the_policy() -> None:
-    assert named_contract("ball", BALL) == load_contract("ball")
+    ball = load_contract("ball")
+    check_sizes("ball", ball, BALL)
     with refused("contract: 'ball', its goal has 2 entries, must be 3, the size of the policy's"):
-        named_contract("ball", replace(BALL, conditions=(Feature("goal", 3),)))
-    # One that is told no goal passes it on.
-    assert named_contract("ball", replace(BALL, conditions=())) == load_contract("ball")
+        check_sizes("ball", ball, replace(BALL, conditions=(Feature("goal", 3),)))
+    check_sizes("ball", ball, replace(BALL, conditions=()))  # it passes the goal on
     with refused("contract: 'ball', its action has 2 entries, must be 9, the size of the policy's"):
-        named_contract("ball", replace(BALL, action_dim=9))
-    with pytest.raises(ContractError, match="contract: 'nowhere'"):
-        named_contract("nowhere", BALL)
-
-
-def test_joints_and_the_tasks_state_make_the_observation_of_the_policy() -> None:
-    contract = of_joints()
-    sizes = contract.number_dim, contract.goal_dim, contract.action.size
-    assert sizes == (BALL.observation_dim, BALL.goal_dim, BALL.action_dim)
-    assert contract.action.select == ("positions.roll", "positions.pitch")
-    assert of_joints(commanded=("x", "y")).action.select == ("positions.x", "positions.y")
-    assert of_joints((), ("x", "y")).number_dim == BALL.observation_dim
-
-
-def test_as_many_joints_as_the_policy_commands_and_at_most_the_observed() -> None:
-    with refused("joint_names: ['roll'], must be 2, the size of the policy's action"):
-        of_joints(("roll",))
-    with refused("command.joint_names: ['x', 'y', 'z'], must be 2, the size of the policy's action"):
-        of_joints(commanded=("x", "y", "z"))
-    with refused(
-        "joint_names: ['0', '1', '2', '3', '4', '5', '6'], must be 6 at most, the size of an observation"
-    ):
-        of_joints(tuple("0123456"), JOINTS)
-    assert of_joints(tuple("012345"), JOINTS).number_dim == 6
+        check_sizes("ball", ball, replace(BALL, action_dim=9))
 
 
 def test_numbers_and_features_make_the_observation_of_the_policy() -> None:

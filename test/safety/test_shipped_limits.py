@@ -79,7 +79,7 @@ def test_a_robot_that_must_have_limits_takes_every_shipped_file(spec: TaskSpec) 
 @pytest.mark.parametrize("name", ARMS)
 def test_an_arms_contract_and_its_limits_go_together(name: str) -> None:
     contract = load_contract(name)
-    what = commanded(contract.action, (), "")
+    what = commanded(contract.action)
     measured = contract.measured(what.names)
     assert measured.unknown == ()
     limits = named_limits(name, True, what, measured)
@@ -98,7 +98,7 @@ def test_an_arms_contract_and_its_limits_go_together(name: str) -> None:
 @pytest.mark.parametrize("name", ARMS)
 def test_an_arm_that_is_released_gets_no_more_than_its_velocity(name: str) -> None:
     contract = load_contract(name)
-    what = commanded(contract.action, (), "")
+    what = commanded(contract.action)
     limits = named_limits(name, True, what, contract.measured(what.names))
     envelope = Envelope(limits, what.fields, contract.period_s)
     stuck = np.clip(np.zeros(contract.action.size), limits.position_low, limits.position_high)

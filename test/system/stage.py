@@ -26,6 +26,7 @@ from adahi_ros.nodes.server.robot_messages import describe
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import StepRecord
+from test.ball_contract import ball_contract
 
 DEADLINE_S = 60.0  # only a broken node is slower, on a busy machine too
 JOINTS = ("plate_roll_joint", "plate_pitch_joint")
@@ -74,7 +75,8 @@ class Stage:
     def start_draft(self, checkpoints: Path, **parameters: Any) -> NodeProcess:
         """Start a draft policy that is `PATIENT`, with changes; the test activates it."""
         checkpoint = str(checkpoints / "draft")
-        return self.start("draft_policy_node", **{"checkpoint": checkpoint, **PATIENT, **parameters})
+        own = {"checkpoint": checkpoint, "contract": "ball"}
+        return self.start("draft_policy_node", **{**own, **PATIENT, **parameters})
 
     def start_verifier(self, checkpoints: Path, **parameters: Any) -> NodeProcess:
         return self.start("target_verifier_node", checkpoint=str(checkpoints / "target"), **parameters)
@@ -300,7 +302,7 @@ class Scene:
             deadline_s=30.0,
             verifier_wait_s=60.0,
             verification__reliability="reliable",
-            max_age_s=1.0,
+            contract=ball_contract(max_age_s=1.0),
             command__lockstep=True,
             qos_overrides=reliable_input(),
         )

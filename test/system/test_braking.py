@@ -23,6 +23,7 @@ from adahi_ros.nodes.common.messages import from_stamp, to_joint_state
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.nodes.launching.modules import MODULES
 from adahi_ros.safety.envelope import RESTS
+from test.ball_contract import ball_contract
 from test.system.stage import DEEP, JOINTS, Robot, Stage, reliable_input
 
 START = -20.0  # rad; whatever the policy wants is far from there
@@ -184,8 +185,7 @@ def test_a_node_brakes_within_its_limits_however_it_ends(
         exported,
         gate__name="never",
         verifier_wait_s=0.0,
-        max_age_s=5.0,
-        control_rate_hz=rate_hz,
+        contract=ball_contract(max_age_s=5.0, fps=rate_hz),
         draft_temperature=1e-3,  # so that it wants the same in each step
         command__lockstep=True,  # so that commands that brake are known by their stamps
         safety__limits=str(limits),

@@ -13,9 +13,10 @@ from rclpy.qos import HistoryPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
+from adahi_lab.nodes.command_inputs import INTERFACES
 from adahi_lab.tasks import make, make_expert
 from adahi_ros.contract.commanded import Commanded
-from adahi_ros.contract.sinks import INTERFACES, message_sink
+from adahi_ros.contract.sinks import message_sink
 from adahi_ros.contract.sinks.interface import Command
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
@@ -139,8 +140,8 @@ def test_an_expert_says_what_it_wants_by_any_interface(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("task", "interface", "words"),
     [
-        ("kitchen", "twist", ["command.joint_names", "panda_joint1", "linear.x"]),
-        ("ball", "twist", ["command_interface: twist carries velocities", "'positions'"]),
+        ("kitchen", "twist", ["TwistStamped", "panda_joint1", "linear.x"]),
+        ("ball", "twist", ["TwistStamped has positions, must have velocities"]),
         ("ball", "telepathy", ["command_interface: 'telepathy'", "one of joint_trajectory"]),
     ],
 )

@@ -15,6 +15,7 @@ from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.common.messages import from_stamp, to_joint_state
+from test.ball_contract import ball_contract
 from test.system.stage import Robot, Stage, reliable_input
 
 PERIOD_S = 0.05
@@ -70,7 +71,7 @@ def watched(stage: Stage, exported: Path, limits: Path) -> Iterator[Watched]:
         exported,
         gate__name="never",
         verifier_wait_s=0.0,
-        max_age_s=1.0,
+        contract=ball_contract(max_age_s=1.0),
         safety__limits=str(limits),
         safety__hold_after_s=0.3,
         command__lockstep=True,
@@ -178,7 +179,7 @@ def test_it_moves_only_while_it_is_enabled_where_that_is_required(
         exported,
         gate__name="never",
         verifier_wait_s=0.0,
-        max_age_s=1.0,
+        contract=ball_contract(max_age_s=1.0),
         safety__require_enable=True,
         safety__enable_timeout_s=0.2,
     )

@@ -27,7 +27,7 @@ def process(stage: Stage) -> NodeProcess:
         backend="tensorrt",
         deadline_s=-1.0,
         draft_temperature=2,
-        joint_names=["elbow_joint"],
+        contract="kitchen",
     )
 
 
@@ -58,8 +58,8 @@ def test_the_draft_policy_is_configured_once_everything_is_right(
     put_right(stage, "draft_temperature", 2.0)
     refused_with("checkpoint: '/nowhere/draft'", "no such checkpoint")
     put_right(stage, "checkpoint", str(exported / "draft"))
-    refused_with("joint_names: ['elbow_joint'], must be 2")
-    put_right(stage, "joint_names", ["a_joint", "b_joint"])
+    refused_with("contract: 'kitchen', its goal has 0 entries, must be 2")
+    put_right(stage, "contract", "ball")
     assert stage.change_state("configure")
     assert stage.change_state("cleanup")
     assert "Traceback" not in process.output
@@ -75,7 +75,7 @@ def test_an_impossible_transition_is_answered(stage: Stage, process: NodeProcess
 
 def test_every_parameter_is_described(stage: Stage, process: NodeProcess) -> None:
     describe = stage.client(DescribeParameters, "draft_policy/describe_parameters")
-    names = ["deadline_s", "gate.name", "gate.threshold", "joint_names", "seed", "robot_id"]
+    names = ["deadline_s", "gate.name", "gate.threshold", "contract", "seed", "robot_id"]
     described = describe(DescribeParameters.Request(names=names)).descriptors
     for name, descriptor in zip(names, described, strict=True):
         assert descriptor.name == name
@@ -86,8 +86,9 @@ def test_every_parameter_is_described(stage: Stage, process: NodeProcess) -> Non
 
 
 def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) -> None:
-    checkpoint = str(exported / "draft")  # beside the node of other tests, which has its name
-    process = stage.start("draft_policy_node", autostart=True, checkpoint=checkpoint, namespace="/alone")
+    given = {"checkpoint": str(exported / "draft"), "contract": "ball"}
+    # beside the node of other tests, which has its name
+    process = stage.start("draft_policy_node", autostart=True, namespace="/alone", **given)
     stage.wait(lambda: "active; waits up to" in process.output, "activation")
     assert "unconfigured" not in process.output
     stage.processes.kill(process)
@@ -98,7 +99,7 @@ def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) ->
     [
         (
             "draft_policy_node",
-            {"autostart": True, "checkpoint": "/nowhere/draft"},
+            {"autostart": True, "checkpoint": "/nowhere/draft", "contract": "ball"},
             ["cannot be configured: checkpoint: '/nowhere/draft'", "error: autostart: "],
         ),
         (
@@ -106,6 +107,7 @@ def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) ->
             {"rule": "generous"},
             ["rule: 'generous'", "one of by_target, speculative, replace, "],
         ),
+        ("bag_recorder_node", {"out": "/nowhere/bag"}, ["contract: '', must be a YAML file or one of ball"]),
         ("target_verifier_node", {"checkpoint": "/nowhere/target"}, ["checkpoint: '/nowhere/target'"]),
         ("adahi_lab.nodes.robot_simulator_node", {"task": "chess"}, ["task: 'chess'", "one of ball"]),
         ("adahi_lab.nodes.robot_simulator_node", {"episodes": -1}, ["episodes", "-1", "from 0"]),

@@ -8,6 +8,7 @@ from adahi_msgs.msg import SafetyState
 from diagnostic_msgs.msg import DiagnosticArray
 
 from adahi_ros.protocol.records import Reason
+from test.ball_contract import ball_contract
 from test.system.stage import HeldVerifier, Robot, Stage, describe_policy, reliable_input
 
 LIMIT = 2
@@ -26,7 +27,7 @@ def test_a_robot_without_its_target_is_held_and_goes_on_when_that_is_there(
         verifier_wait_s=0.0,
         verification__reliability="reliable",
         deadline_s=30.0,
-        max_age_s=1.0,
+        contract=ball_contract(max_age_s=1.0),
         command__lockstep=True,
         qos_overrides=reliable_input(),
     )

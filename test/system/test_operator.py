@@ -16,6 +16,7 @@ from rclpy.publisher import Publisher
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
+from test.ball_contract import ball_contract
 from test.system.stage import Robot, Stage
 
 TIMEOUT_S = 0.4
@@ -117,7 +118,7 @@ def cell(stage: Stage, exported: Path) -> Iterator[Cell]:
             exported,
             gate__name="never",
             verifier_wait_s=0.0,
-            max_age_s=5.0,
+            contract=ball_contract(max_age_s=5.0),
             safety__require_enable=True,
             safety__enable_timeout_s=TIMEOUT_S,
             safety__hold_after_s=5.0,
@@ -201,7 +202,7 @@ def test_a_respawned_node_with_default_parameters_waits_for_a_fresh_press(cell: 
         checkpoint=str(exported / "draft"),
         gate__name="never",
         verifier_wait_s=0.0,
-        max_age_s=5.0,
+        contract=ball_contract(max_age_s=5.0),
     )
     cell.stands_for(40)
     assert cell.safety[-1].needs_press

@@ -11,9 +11,19 @@ from trajectory_msgs.msg import JointTrajectory
 from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policies.backends import load_policy
+from test.ball_contract import ball_contract
 from test.system.stage import Robot, Stage
 
 POINTS = 4
+NUMBERS = {
+    "action": {
+        "channel": {"topic": "command", "type": "std_msgs/msg/Float64MultiArray"},
+        "select": ["data.0", "data.1"],
+        "names": ["plate_roll_joint", "plate_pitch_joint"],
+        "field": "positions",
+    }
+}
+"""Actions for a forward_command_controller."""
 
 
 def plan_robot(stage: Stage, files: PolicyFiles, **changes: object) -> NodeProcess:
@@ -55,7 +65,7 @@ def test_a_plan_is_sent_ahead_and_a_stop_replaces_it(stage: Stage, files: Policy
             {"command__points": 12, "safety__hold_after_s": 0.5},
             "must be at most 11, so that they end within safety.hold_after_s",
         ),
-        ({"command_interface": "forward_command"}, "must be 1 unless every command is positions"),
+        ({"contract": ball_contract(actions=NUMBERS)}, "must be 1 unless every command is positions"),
     ],
 )
 def test_what_does_not_go_with_points_is_refused(

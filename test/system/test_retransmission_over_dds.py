@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from adahi_ros.robot.link_estimate import FIRST_S
+from test.ball_contract import ball_contract
 from test.system.stage import HeldVerifier, Robot, Stage, describe_policy
 
 TIMEOUT_NS = round(20 * FIRST_S * 1e9)
@@ -13,7 +14,8 @@ TIMEOUT_NS = round(20 * FIRST_S * 1e9)
 def test_a_request_is_retransmitted_word_for_word(stage: Stage, exported: Path) -> None:
     verifier = HeldVerifier(stage, describe_policy(exported / "draft"), "best_effort")
     robot = Robot(stage)
-    stage.start_draft(exported, deadline_s=30.0, verifier_wait_s=60.0, max_age_s=60.0)
+    contract = ball_contract(max_age_s=60.0)
+    stage.start_draft(exported, contract=contract, deadline_s=30.0, verifier_wait_s=60.0)
     stage.activate()
     try:
         stage.wait(lambda: robot.show(0, 0) > 0 and bool(verifier.requests(0, 0)), "a request")

@@ -15,10 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import yaml
+
 from adahi_lab.bench.robot_log import RobotLog
+from adahi_lab.evaluation.task_contract import contract_values
 from adahi_lab.link.emulator import EmulatedLink, on_cores
 from adahi_lab.link.link_commands import environment_of
 from adahi_lab.nodes.domain import exclusive_domain, link_environment
+from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
 from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses, node_processes
 
@@ -52,9 +56,14 @@ class Stage:
         values = {"log": str(self._log_file), **parameters}
         return self.processes.start("adahi_lab.nodes.recording_robot_node", values, self.link.robot.prefix)
 
-    def start_draft(self, parameters: Mapping[str, object]) -> NodeProcess:
-        """Start `draft_policy_node` at the robot's end; the robot activates it."""
-        own = {"qos_overrides": NOTHING_LOST, "max_age_s": 1.0, "safety.require_enable": False}
+    def start_draft(
+        self, parameters: Mapping[str, object], rate_hz: float, max_age_s: float = 1.0
+    ) -> NodeProcess:
+        """Start `draft_policy_node` of the ball at the robot's end; the robot activates it."""
+        contract = {**contract_values(make("ball")), "fps": rate_hz, "max_age_s": max_age_s}
+        file = self._log_file.with_name("contract.yaml")
+        file.write_text(yaml.safe_dump(contract))
+        own = {"qos_overrides": NOTHING_LOST, "contract": str(file), "safety.require_enable": False}
         values = {**own, **parameters}
         return self.processes.start("draft_policy_node", values, self.link.robot.prefix)
 

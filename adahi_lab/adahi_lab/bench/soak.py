@@ -157,7 +157,6 @@ def _start(
         "checkpoint": str(folder / "draft"),
         "seed": seed,
         "gate": {"name": GATE.name, "threshold": GATE.threshold},
-        "control_rate_hz": rate_hz,
         "deadline_s": deadline_s,
         "verifier_wait_s": START_S,
         "command": {"lockstep": True},  # the log finds the observation of each command by its stamp
@@ -165,7 +164,7 @@ def _start(
     verifier = {"checkpoint": str(folder / "target"), "seed": seed}
     robot = {"seed": seed, "rate_hz": rate_hz, "joint_names": JOINTS}
     return {
-        "draft_policy_node": stage.start_draft(draft),
+        "draft_policy_node": stage.start_draft(draft, rate_hz),
         "target_verifier_node": stage.start_verifier(verifier),
         "recording_robot_node": stage.start_robot(robot),
     }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -19,10 +20,10 @@ from adahi_lab.evaluation.evaluate import Comparison, play_all
 from adahi_lab.evaluation.loaded_policies import Bench, Policies, PolicyFiles
 from adahi_lab.evaluation.metrics import transmission_rate
 from adahi_lab.evaluation.rollout import Log
+from adahi_lab.evaluation.task_contract import contract_of_task
 from adahi_lab.figures import Figures
 from adahi_lab.methods.methods import METHODS, gates_of_methods
 from adahi_lab.tasks import make
-from adahi_lab.tasks.task_interface import has_camera
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import NORMALIZATIONS, ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.registry import GATES
@@ -153,26 +154,17 @@ def searched_gates(names: Iterable[str] = METHODS) -> dict[str, str]:
     return methods
 
 
-def node_parameters(task: str, draft: str) -> dict[str, object]:
+def node_parameters(task: str, draft: str, folder: Path) -> dict[str, object]:
     """Return the parameters of a draft policy node that a task decides.
 
     Args:
         task: registry name.
         draft: the node's parameter `checkpoint`.
+        folder: gets the contract of a task of which none is shipped.
     """
-    made = make(task)
-    spec = made.spec
-    limits = limits_of_task(spec.name)
+    limits = limits_of_task(make(task).spec.name)
     safety = {"safety": {"limits": limits}} if limits else {}
-    if has_camera(made) or spec.goal_for_target:  # a contract describes what the draft does not read
-        return {"checkpoint": draft, "contract": spec.name, **safety}
-    return {
-        "checkpoint": draft,
-        "joint_names": list(spec.joint_names) or [""],  # a parameter file has no empty list of strings
-        "command": {"joint_names": list(spec.commanded), "field": spec.command_field},
-        "control_rate_hz": float(spec.control_rate_hz),
-        **safety,
-    }
+    return {"checkpoint": draft, "contract": contract_of_task(task, folder), **safety}
 
 
 @dataclass(frozen=True)

@@ -17,22 +17,14 @@ from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import contract_path, load_contract
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.parameter_sections import parameters_for, section_names
-from adahi_ros.core.signature import Signature
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.backends import is_policy
-from adahi_ros.robot.compatibility import contract_of_joints
 from adahi_ros.vision.interface import QUALITIES, QUALITY
 
 ROBOT, VERIFIER = "draft_policy", "target_verifier"
 # The node's defaults; a test in test/nodes compares them with the node.
 DEFAULTS: Mapping[str, Any] = {
     "contract": "",
-    "joint_names": ("plate_roll_joint", "plate_pitch_joint"),
-    "command.joint_names": (),
-    "command.field": "positions",
-    "control_rate_hz": 20.0,
-    "max_skew_s": 0.0,
-    "max_age_s": 0.2,
     "proposer.name": "draft",
     "proposer.file": "",
     "wait_policy": "wait",
@@ -107,10 +99,6 @@ class RobotFile:
         """Return a parameter of the robot; raises ValueError where its type differs from the node's."""
         value, usual = self.robot.get(name, DEFAULTS[name]), DEFAULTS[name]
         kind = type(usual)
-        if kind is tuple:
-            if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
-                raise ValueError(f"{self.path}: {name}: {value!r}, must be a list of strings")
-            return tuple(each for each in value if each)  # ROS has no empty list: [''] is one
         if type(value) is not kind and not (kind is float and type(value) is int):
             raise ValueError(f"{self.path}: {name}: {value!r}, must be {KINDS[kind]}")
         return kind(value)
@@ -123,49 +111,18 @@ class RobotFile:
             raise ValueError(f"{self.path}: {parameter}: {name!r}, must be FOLDER/NAME: {error}") from error
 
     @property
-    def contract(self) -> Contract | None:
-        """The contract named in the file; None where joints and a task's state are observed.
+    def contract(self) -> Contract:
+        """The contract named in the file.
 
         Raises:
-            ValueError: there is none of that name, or it is invalid.
+            ValueError: none is named, or there is none of that name, or it is invalid.
         """
-        name = self._value("contract")
-        return load_contract(name) if name else None
-
-    @property
-    def defined_in(self) -> Path:
-        """The file that defines the observations: that of the named contract, or itself."""
-        name = self._value("contract")
-        return contract_path(name) if name else self.path
-
-    def contract_of(self, signature: Signature) -> Contract:
-        """Return the named contract, or else one from the joint names for a draft of this signature.
-
-        Raises:
-            ValueError: joint names and signature do not match.
-        """
-        if self.contract is not None:
-            return self.contract
-        try:
-            read = contract_of_joints(
-                self._value("joint_names"),
-                self._value("command.joint_names"),
-                self._value("command.field"),
-                self._value("control_rate_hz"),
-                self._value("max_skew_s"),
-                self._value("max_age_s"),
-                signature,
-            )
-        except ValueError as error:
-            raise ValueError(f"{self.path}: {error}") from None
-        return replace(read, robot_type=self.robot_type)
+        return load_contract(self._value("contract"))
 
     @property
     def robot_type(self) -> str:
-        """The name in the contract, else that in the calibration, else the folder of its draft."""
-        if self.contract is not None:
-            return self.contract.robot_type
-        return str(self.robot.get("calibration.task", self.draft.parent.name))
+        """The name in the contract."""
+        return self.contract.robot_type
 
     @property
     def calibrated(self) -> bool:
@@ -285,9 +242,9 @@ class RobotFile:
             ValueError: parts do not match; names them.
         """
         draft, target = self.policies
-        contract, wants = self.contract_of(pair.draft.signature), pair.target.signature
+        name, wants = self._value("contract"), pair.target.signature
         query = query_of(
-            *(bags, contract, self.defined_in, namespace, target, pair.target, backend),
+            *(bags, self.contract, contract_path(name), namespace, target, pair.target, backend),
             seed=seed,
             jpeg=self.jpeg,
         )

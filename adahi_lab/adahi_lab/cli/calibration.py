@@ -139,9 +139,8 @@ def calibrate(
             assert task is not None
             files = PolicyFiles(folder_of(task, checkpoints), backend)
             found = run(task, files, wanted, seed, episodes, workers, tell)
-            node = node_parameters(
-                task, f"{name}/draft" if checkpoints is None else str((checkpoints / "draft").resolve())
-            )
+            checkpoint = f"{name}/draft" if checkpoints is None else str((checkpoints / "draft").resolve())
+            node = node_parameters(task, checkpoint, out.parent)
     found.save(out, "deviation", command_line(), node, verifier)
     write_json(json_file, {"task": name, "seed": seed, "thresholds": found.thresholds, **found.figures})
     console.print(calibration_table(found))

@@ -100,8 +100,8 @@ def replay(
     read = None if contract is None else load_contract(contract)
     robot_file = RobotFile.read(_parameter_file(params, read), namespace)
     robot = robot_file.with_options(contract, draft, target, instruction)
-    read = robot.contract  # none where the file names joints instead
-    if read is not None and read.cameras:
+    read = robot.contract
+    if read.cameras:
         options.policy_there("contract: encoder", named(read.encoder, ENCODERS))
     best, (draft_there, target_there) = robot_file.by_plans, robot.policies
     options.policy_there(
@@ -158,7 +158,7 @@ def replay(
             "methods": found.figures,
         },
     )
-    draw_replay(found, robot.contract_of(pair.draft.signature).rate_hz, profile, picture)
+    draw_replay(found, read.rate_hz, profile, picture)
     say(f"picture: {picture}")
 
 

@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import yaml
+
+from adahi_lab.tasks import make
 from adahi_lab.tasks.task_interface import Task, has_camera
+from adahi_ros.contract.parsing import SHIPPED
 from adahi_ros.contract.plain import plain_values, with_camera
+from adahi_ros.core.assets import shipped
 
 
 def contract_values(task: Task) -> dict[str, Any]:
@@ -29,3 +35,15 @@ def contract_values(task: Task) -> dict[str, Any]:
         return values
     rows, columns = task.images.shape[1:3]  # type: ignore[attr-defined]
     return with_camera(values, task.encoder_name, rows, columns, spec.images_for_target)  # type: ignore[attr-defined]
+
+
+def contract_of_task(task: str, folder: Path) -> str:
+    """Return the name of a task's shipped contract; else the path of one that is written to a folder."""
+    made = make(task)
+    name = made.spec.name
+    if shipped(f"{SHIPPED}/{name}.yaml"):
+        return name
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder.resolve() / f"{name}_contract.yaml"
+    path.write_text(yaml.safe_dump(contract_values(made), sort_keys=False))
+    return str(path)

@@ -14,11 +14,19 @@ from adahi_lab.tasks.task_interface import TaskSpec
 from adahi_ros.contract.commanded import Commanded, commanded_by_sink
 from adahi_ros.contract.contract import Action
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.contract.sinks import INTERFACES, message_sink
+from adahi_ros.contract.sinks import message_sink
 from adahi_ros.contract.sinks.interface import MessageSink
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type
+
+INTERFACES = {
+    "joint_trajectory": "trajectory_msgs/msg/JointTrajectory",
+    "forward_command": "std_msgs/msg/Float64MultiArray",
+    "twist": "geometry_msgs/msg/TwistStamped",
+    "joint_jog": "control_msgs/msg/JointJog",
+}
+"""Types of messages that a simulated controller takes, by short names."""
 
 Input = tuple[str, Commanded, MessageSink]
 """A topic, the entries commanded there, and the reader of its messages."""
@@ -154,7 +162,7 @@ def inputs_of(contract: str, spec: TaskSpec, frame_id: str) -> list[Input]:
     """
     try:
         action = load_contract(contract).action
-        parts = commanded_by_sink(action, spec.commanded, spec.command_field)
+        parts = commanded_by_sink(action)
         check_takes(action, parts, spec.commanded, spec.command_field, tuple(INTERFACES.values()))
         return [
             (

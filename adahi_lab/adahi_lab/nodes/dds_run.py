@@ -10,24 +10,25 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 from adahi_msgs.msg import DraftStatus, EpisodeResult
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
+from adahi_lab.evaluation.task_contract import contract_of_task
 from adahi_lab.link.link_commands import CommandedLink
 from adahi_lab.nodes.domain import exclusive_domain, run_environment, server_prefix
 from adahi_lab.nodes.observer import Observer
 from adahi_lab.nodes.task_encoders import encoder_parameters
 from adahi_lab.tasks import make
-from adahi_lab.tasks.task_interface import has_camera
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.nodes.common.messages import from_status
-from adahi_ros.nodes.common.parameters import NO_NAMES
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcesses, node_processes
 from adahi_ros.nodes.monitoring.bag_recorder_node import first_message
 from adahi_ros.protocol.records import EpisodeRecord, StepRecord
@@ -91,7 +92,7 @@ def run_over_dds(
         "first_episode": episodes.start,
         "episodes": len(episodes),
         "lockstep": lockstep,
-        **({"contract": draft["contract"]} if draft.get("contract") else {}),
+        "contract": draft["contract"],
     }
     with ExitStack() as stack:
         if domain is None:
@@ -103,7 +104,7 @@ def run_over_dds(
         for namespace in ("", *backups):
             processes.start("target_verifier_node", verifier, server_prefix(), namespace)
         if bag is not None:
-            contract = contract_of(task, draft)
+            contract = str(draft["contract"])
             recorder = processes.start("bag_recorder_node", {"contract": contract, "out": str(bag)})
         processes.may_end = processes.start("adahi_lab.nodes.robot_simulator_node", simulator)
         observer = stack.enter_context(Observer(domain, "adahi_run"))
@@ -134,8 +135,8 @@ def run_over_dds(
 
 
 def contract_of(task: str, draft_parameters: Mapping[str, object]) -> str:
-    """Return the contract of a run's robot: its parameter, else the one with the task's name."""
-    return str(draft_parameters.get("contract") or make(task).spec.name)
+    """Return the contract of a run's robot: its parameter, else the task's."""
+    return str(draft_parameters.get("contract") or observed(task)["contract"])
 
 
 def unrecorded(contract: str, output: str) -> list[str]:
@@ -146,18 +147,14 @@ def unrecorded(contract: str, output: str) -> list[str]:
 
 def observed(task: str) -> dict[str, object]:
     """Return the draft policy's parameters for its observations, commands and limits."""
-    made = make(task)
-    spec = made.spec
-    safety = {"safety.limits": limits_of_task(spec.name)}
-    if has_camera(made) or spec.goal_for_target:  # a contract describes what the draft does not read
-        return {"contract": spec.name, **safety}
-    return {
-        **safety,
-        "joint_names": list(spec.joint_names or NO_NAMES),
-        "command.joint_names": list(spec.commanded),
-        "command.field": spec.command_field,
-        "control_rate_hz": spec.control_rate_hz,
-    }
+    limits = limits_of_task(make(task).spec.name)
+    return {"contract": contract_of_task(task, Path(_written().name)), "safety.limits": limits}
+
+
+@cache
+def _written() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder of contracts, which is removed when this process ends."""
+    return tempfile.TemporaryDirectory(prefix="adahi-contracts-")
 
 
 class _Collector:

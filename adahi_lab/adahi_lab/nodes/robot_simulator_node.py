@@ -31,14 +31,14 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
 
-from adahi_lab.nodes.command_inputs import CommandInputs, Input, inputs_of
+from adahi_lab.nodes.command_inputs import INTERFACES, CommandInputs, Input, inputs_of
 from adahi_lab.tasks import TASKS, make, make_expert
 from adahi_lab.tasks.commanded import CommandedTask
 from adahi_lab.tasks.demonstrations import Demonstrator
 from adahi_lab.tasks.task_interface import has_camera
 from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.fields import NANOSECONDS
-from adahi_ros.contract.sinks import INTERFACES, message_sink
+from adahi_ros.contract.sinks import message_sink
 from adahi_ros.contract.sinks.interface import Command
 from adahi_ros.contract.sinks.twist import TwistSink
 from adahi_ros.core.registry import LARGEST_INTEGER

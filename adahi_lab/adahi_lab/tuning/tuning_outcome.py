@@ -48,7 +48,7 @@ def keep_best(row: Row, ground: Ground) -> str:
     policies = PolicyFiles(folder / CHECKPOINTS, "onnxruntime").load()
     calibration = setting.calibrated(ground.calibration, policies)
     gate, threshold = METHODS[setting.name].threshold(Bench(ground.task, policies, calibration))
-    node = node_parameters(ground.task, str((folder / CHECKPOINTS / "draft").resolve()))
+    node = node_parameters(ground.task, str((folder / CHECKPOINTS / "draft").resolve()), folder)
     file = folder / f"{ground.calibration.task}.yaml"
     calibration.save(file, gate, ground.command, {**node, "gate": {"name": gate, "threshold": threshold}})
     return setting.name

@@ -11,7 +11,7 @@ from test.contract.test_commanded import NUMBERS, TRAJECTORY, TWO
 
 
 def test_a_robot_takes_what_is_its_own() -> None:
-    parts = commanded_by_sink(TWO, [], "positions")
+    parts = commanded_by_sink(TWO)
     joints, kinds = ["mast", "elbow", "wrist"], [TRAJECTORY, NUMBERS]
     check_takes(TWO, parts, joints, "positions", kinds)
     with pytest.raises(
@@ -26,7 +26,7 @@ def test_a_robot_takes_what_is_its_own() -> None:
 
 
 def test_an_action_is_of_the_newest_of_each_sink_and_as_old_as_the_oldest() -> None:
-    joined = Joined(commanded_by_sink(TWO, [], "positions"), ["mast", "elbow", "wrist"])
+    joined = Joined(commanded_by_sink(TWO), ["mast", "elbow", "wrist"])
     assert joined.add(0, np.array([1.0, 2.0]), 30) is None
     assert joined.add(0, np.array([3.0, 4.0]), 40) is None
     action, stamp = joined.add(1, np.array([5.0]), None) or (None, None)

@@ -59,7 +59,7 @@ def test_plans_come_from_the_target_that_plans() -> None:
     assert robot["proposer.name"] == "plan"
     assert (robot["gate.name"], robot["gate.threshold"]) == ("age", 7.0)
     assert verifier["checkpoint"].endswith("ball/plans/target")
-    assert robot["joint_names"] == ["plate_roll_joint", "plate_pitch_joint"]
+    assert robot["contract"] == "ball"
 
 
 @pytest.mark.parametrize(

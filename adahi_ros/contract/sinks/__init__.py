@@ -26,13 +26,6 @@ SINKS: Registry[type[CommandSink]] = Registry(
     },
     base=CommandSink,
 )
-INTERFACES = {
-    "joint_trajectory": "trajectory_msgs/msg/JointTrajectory",
-    "forward_command": "std_msgs/msg/Float64MultiArray",
-    "twist": "geometry_msgs/msg/TwistStamped",
-    "joint_jog": "control_msgs/msg/JointJog",
-}
-"""Values of the parameter `command_interface`, and the types of their messages."""
 
 
 def message_sink(
@@ -46,20 +39,13 @@ def message_sink(
         given: values of arguments, by name; unknown ones are ignored.
 
     Raises:
-        ValueError: names the parameter, its value and what is allowed.
+        ValueError: names the type, or the argument, its value and what is allowed.
     """
     make = SINKS[kind]
     assert issubclass(make, MessageSink)
-    name = next((name for name, each in INTERFACES.items() if each == kind), kind)
     if what.field not in make.fields:
-        raise ValueError(
-            f"command_interface: {name} carries {', '.join(make.fields)}, and command.field is {what.field!r}"
-        )
+        raise ValueError(f"contract: {kind} has {what.field}, must have {', '.join(make.fields)}")
     if make.names and not set(what.names) <= set(make.names):
-        raise ValueError(
-            f"command.joint_names: {list(what.names)}, must be of {', '.join(make.names)} for {name}"
-        )
+        raise ValueError(f"contract: {kind} has {list(what.names)}, must have of {', '.join(make.names)}")
     known = arguments_of(make)
-    return make(
-        **{name: known[name].checked(value, "command.") for name, value in given.items() if name in known}
-    )
+    return make(**{name: known[name].checked(value) for name, value in given.items() if name in known})

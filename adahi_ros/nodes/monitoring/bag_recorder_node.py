@@ -43,7 +43,11 @@ SAY_PERIOD_S = 5.0
 class BagRecorderParameters:
     """Parameters of the node."""
 
-    contract: str = parameter("ball", "What to record: a shipped contract's name, or a YAML file")
+    contract: str = parameter(
+        "",
+        "What to record: a shipped contract's name, or a YAML file; must be given",
+        optional=True,
+    )
     out: str = parameter("bag", "The bag to write: a new folder")
     storage: str = parameter("mcap", "Format of the bag", choices=tuple(STORAGES))
     duration_s: float = parameter(0.0, "How long to record, s; 0 until SIGINT or SIGTERM", 0.0, 1e9)

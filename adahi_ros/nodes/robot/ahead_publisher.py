@@ -11,9 +11,8 @@ import numpy as np
 from rclpy.lifecycle import LifecycleNode
 
 from adahi_ros.contract.assembler import Observation
-from adahi_ros.contract.commanded import commanded, kinds_by_sink
+from adahi_ros.contract.commanded import commanded
 from adahi_ros.contract.contract import Contract
-from adahi_ros.contract.sinks import INTERFACES, SINKS
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.nodes.robot.command_publisher import AT_ONCE, CommandPublisher
 from adahi_ros.nodes.robot.command_sinks import TopicSink
@@ -43,11 +42,11 @@ class AheadPublisher(CommandPublisher):
     ) -> None:
         super().__init__(node, contract, values, permission, opened)
         self._points = values.command.points
-        what = commanded(contract.action, values.command.joint_names, values.command.field)
+        what = commanded(contract.action)
         most = 1 + math.floor(values.safety.hold_after_s / contract.period_s + 1e-9)
         where = f"command.points: {self._points}, must be"
-        kinds = kinds_by_sink(contract.action, values.command_interface, INTERFACES, SINKS)
-        if set(kinds) != {JointTrajectorySink.kind} or set(what.fields) != {"positions"}:
+        kinds = {sink.channel.kind for sink in contract.action.sinks}
+        if kinds != {JointTrajectorySink.kind} or set(what.fields) != {"positions"}:
             raise ValueError(f"{where} 1 unless every command is positions by joint_trajectory")
         if values.command.velocities or values.command.lockstep:
             raise ValueError(f"{where} 1 with command.velocities or command.lockstep")

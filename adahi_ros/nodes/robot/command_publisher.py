@@ -71,9 +71,7 @@ class CommandPublisher:
         self._sends_velocities = values.command.velocities
         self._episode: int | None = None
         self._simulated = contract.episode is not None  # a world that ends episodes sets the arm anywhere
-        named_parts = values.command.joint_names, values.command.field
-        parts = commanded_by_sink(contract.action, *named_parts)
-        what = commanded(contract.action, *named_parts)
+        parts, what = commanded_by_sink(contract.action), commanded(contract.action)
         measured = contract.measured(what.names)
         # Without a policy, any finite action of the target passes its check. So limits are required.
         named, needs = values.safety.limits, values.safety.require_limits or values.takeover.command != "none"
@@ -86,9 +84,7 @@ class CommandPublisher:
         self.guard = self.guard_kind(envelope, config, permission, time.monotonic(), judges)
         self.measured = measured
         self.commands = Commands(self.guard, contract.action, measured)
-        interface, frame_id = values.command_interface, values.command.frame_id
-        lockstep = values.command.lockstep
-        self._sinks = open_sinks(node, contract, parts, interface, frame_id, opened, lockstep)
+        self._sinks = open_sinks(node, contract, parts, opened, values.command.lockstep)
         self._positions = [part.field == "positions" for part in parts]
         self._topics = [sink for sink in self._sinks if isinstance(sink, TopicSink)]
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}

@@ -12,9 +12,9 @@ import numpy as np
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
-from adahi_ros.contract.commanded import Commanded, check_topics_apart, kinds_by_sink
+from adahi_ros.contract.commanded import Commanded, check_topics_apart
 from adahi_ros.contract.contract import Contract
-from adahi_ros.contract.sinks import INTERFACES, SINKS, message_sink
+from adahi_ros.contract.sinks import SINKS, message_sink
 from adahi_ros.contract.sinks.interface import ActionSink, Command, MessageSink
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
@@ -135,8 +135,6 @@ def open_sinks(
     node: LifecycleNode,
     contract: Contract,
     parts: list[Commanded],
-    interface: str,
-    frame_id: str,
     opened: ExitStack,
     lockstep: bool = False,
 ) -> list[OpenSink]:
@@ -146,8 +144,6 @@ def open_sinks(
         node: gets publishers and clients.
         contract: of the robot.
         parts: what each sink commands.
-        interface: of the message sink, a key of `INTERFACES`, or `BY_CONTRACT`.
-        frame_id: of a twist.
         opened: closes them.
         lockstep: commands carry the stamp of their observation, for a simulator that waits for each.
 
@@ -157,16 +153,18 @@ def open_sinks(
     sinks = contract.action.sinks
     found: list[OpenSink] = []
     try:
-        kinds = kinds_by_sink(contract.action, interface, INTERFACES, SINKS)
         check_topics_apart(sinks, [node.resolve_topic_name(sink.channel.topic) for sink in sinks])
-        for sink, part, kind in zip(sinks, parts, kinds, strict=True):
+        for sink, part in zip(sinks, parts, strict=True):
+            kind = sink.channel.kind
+            if kind not in SINKS:
+                raise ValueError(f"contract: commands are {kind}, must be one of {', '.join(SINKS)}")
             make = SINKS[kind]
             if issubclass(make, ActionSink):
                 from adahi_ros.nodes.robot.goal_sink import GoalSink  # few robots have one
 
                 found.append(GoalSink(node, sink, make(**sink.arguments), opened))
                 continue
-            messages = message_sink(kind, part, {"frame_id": frame_id, **sink.arguments})
+            messages = message_sink(kind, part, sink.arguments)
             topic, period_s = sink.channel.topic, contract.period_s
             found.append(TopicSink(node, topic, part, messages, period_s, opened, lockstep))
     except ValueError as error:

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS
-from adahi_ros.contract.sinks import INTERFACES
+from adahi_ros.contract.contract import BY_CONTRACT
 from adahi_ros.core.plan import BLENDS, LATEST
 from adahi_ros.core.registry import LARGEST_INTEGER
 from adahi_ros.core.texts import NAME_LENGTH
@@ -36,16 +35,8 @@ FIRST_EPISODES = 2**31 - 1  # largest value; leaves as many numbers for later ep
 
 @dataclass(frozen=True)
 class CommandParameters:
-    """The entries of an action."""
+    """How commands are sent."""
 
-    joint_names: tuple[str, ...] = parameter(
-        (), "Joint of each entry of the action; '' for the observed joints"
-    )
-    field: str = parameter(
-        "positions",
-        "Field of a trajectory point that the action fills",
-        choices=COMMAND_FIELDS,
-    )
     velocities: bool = parameter(
         False,
         "Also send velocities in trajectory points, so that the controller interpolates a cubic; "
@@ -59,7 +50,6 @@ class CommandParameters:
         "Stamp commands with the time of their observation, for a simulator that waits for each command",
     )
     late_steps: int = parameter(0, "In lockstep, steps until a reply counts, while there is a plan", 0, 256)
-    frame_id: str = parameter("base_link", "Frame of a twist")
 
 
 @dataclass(frozen=True)
@@ -189,6 +179,14 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         ("proposer", "proposer.name"),
         *((name, "proposer.file") for name in ("corrector", "intent", "index")),
         *((f"{name}.", "proposer.") for name in PROPOSERS),
+        ("joint_names", "in the contract, as observations"),
+        ("command.joint_names", "in the contract, as actions"),
+        ("command.field", "in the contract, as actions"),
+        ("control_rate_hz", "in the contract, as fps"),
+        ("max_skew_s", "in the contract, as tolerance_ms of an observation"),
+        ("max_age_s", "in the contract, as max_age_s"),
+        ("command_interface", "in the contract, as type of an action"),
+        ("command.frame_id", "in the contract, as frame_id of an action"),
     )
     autostart: bool = parameter(
         False, "Configure and activate the node when it starts; on failure the node ends with exit code 1"
@@ -220,13 +218,8 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     )
     contract: str = parameter(
         "",
-        "Name or YAML file of the contract; if empty, the parameters from joint_names to max_age_s "
-        "define observation and action",
+        "Name or YAML file of the contract, which defines observation and action; must be given",
         optional=True,
-    )
-    joint_names: tuple[str, ...] = parameter(
-        ("plate_roll_joint", "plate_pitch_joint"),
-        "Observed joints, the first entries of the observation; '' for none",
     )
     command: CommandParameters = group(CommandParameters)
     proposer: ProposerParameters = group(ProposerParameters)
@@ -249,24 +242,6 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         "activated it, s; 0 for never",
         0.0,
         60.0,
-    )
-    control_rate_hz: float = parameter(
-        20.0, "Control steps per second; a command is reached within one step", 0.1, 1000.0
-    )
-    max_skew_s: float = parameter(
-        0.0,
-        "Largest difference of the stamps of joint_states and task_state, s: 0 for a simulator, else "
-        "half a control period",
-        0.0,
-        10.0,
-    )
-    max_age_s: float = parameter(
-        0.2, "Largest age of an observation when it arrives, s; older ones are ignored", 1e-3, 3600.0
-    )
-    command_interface: str = parameter(
-        BY_CONTRACT,
-        "Message type of command; by_contract is the contract's, or joint_trajectory without a contract",
-        choices=(BY_CONTRACT, *INTERFACES),
     )
     safety: SafetyParameters = group(SafetyParameters)
     takeover: TakeoverParameters = group(TakeoverParameters)

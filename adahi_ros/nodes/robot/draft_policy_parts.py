@@ -19,8 +19,7 @@ from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.compatibility import (
     check_images,
     check_observation,
-    contract_of_joints,
-    named_contract,
+    check_sizes,
 )
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.target_view import VIEWS, TargetView, view_of_contract
@@ -102,16 +101,17 @@ def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract
         ValueError: one cannot be loaded, or they do not fit; names the parameter, its value and what is
             allowed.
     """
+    contract = load_contract(values.contract)
     if values.checkpoint:
         policy = policy_from(values)
-        return policy, contract_of(values, policy.signature)
+        check_sizes(values.contract, contract, policy.signature)
+        return policy, contract
     name = values.proposer.name
-    if getattr(PROPOSERS[name], "needs_policy", True) or not values.contract:
+    if getattr(PROPOSERS[name], "needs_policy", True):
         raise ParameterError(
             f"checkpoint: '', must name a policy for the proposer {name}; it may be empty only with a "
-            "contract and a proposer that acts by the target's replies, such as plan"
+            "proposer that acts by the target's replies, such as plan"
         )
-    contract = load_contract(values.contract)
     if contract.encoder and not contract.images_for_target:
         raise ParameterError(
             f"checkpoint: '', must name a policy, because the contract {values.contract!r} has its images "
@@ -120,25 +120,6 @@ def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract
     from adahi_ros.policies.absent import AbsentPolicy
 
     return AbsentPolicy(contract.number_dim, contract.goal_dim, contract.action.size), contract
-
-
-def contract_of(values: DraftPolicyParameters, signature: Signature) -> Contract:
-    """Return the contract, after a check that the policy has its sizes.
-
-    Raises:
-        ValueError: they do not fit; names the parameter, its value and what is allowed.
-    """
-    if values.contract:
-        return named_contract(values.contract, signature)
-    return contract_of_joints(
-        values.joint_names,
-        values.command.joint_names,
-        values.command.field,
-        values.control_rate_hz,
-        values.max_skew_s,
-        values.max_age_s,
-        signature,
-    )
 
 
 def check_fit(

@@ -68,9 +68,7 @@ class MockArm(Node):
             self._period_s = contract.period_s
             self.positions = _at_rest(contract)
             """Of each joint by its name, rad or m."""
-            for sink, what in zip(
-                contract.action.sinks, commanded_by_sink(contract.action, (), ""), strict=True
-            ):
+            for sink, what in zip(contract.action.sinks, commanded_by_sink(contract.action), strict=True):
                 self._take(sink, what)
             shown = [self._shown(contract, channel) for channel in contract.channels.values()]
         except ValueError as error:

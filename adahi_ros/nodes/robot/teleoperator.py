@@ -64,7 +64,7 @@ def loop_with_person(
         raise ValueError(f"takeover.button: {button}, must be -1 without takeover.command")
     if late:
         raise ValueError(f"command.late_steps: {late}, must be 0 with takeover.command")
-    what = commanded(contract.action, values.command.joint_names, values.command.field)
+    what = commanded(contract.action)
     return partial(TakeoverLoop, person=Teleoperator(node, values, what, publisher, operator, opened))
 
 
