@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 import yaml
 from rich.console import Console
+from test.papers.over_dds import with_index
 
 import adahi_ros
 from adahi_lab.calibration import calibrate
@@ -23,38 +22,20 @@ from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.evaluate import Comparison, Outcome, Run
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.methods.methods import for_task, parse_methods
-from adahi_lab.papers.heisd.retrieval import KIND
-from adahi_lab.papers.heisd.retrieval_index import make_index, save_index
 from adahi_lab.papers.literature import FIDELITIES, LITERATURE, PUBLISHED, Line, PaperMethod, lines
 from adahi_lab.papers.literature_table import line_entries, searched_last
 from adahi_lab.reporting.literature_rows import literature_markdown, literature_table
-from adahi_lab.tasks import goal_is_for_target
-from adahi_lab.tasks.demonstrations import collect_parallel
-from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.assets import asset
 from adahi_ros.core.schema import load
 
 PACKAGE = Path(adahi_ros.__file__).parent
 EPISODES = evaluation_episodes(1)
-DEMONSTRATIONS = 10
-
-
-def indexed(task: str, source: str, folder: Path) -> Path:
-    """Copy shipped policies, and put an index of a few demonstrations beside them."""
-    shutil.copytree(asset(source), folder, ignore=shutil.ignore_patterns(f"{KIND}.*"))
-    data = collect_parallel(task, DEMONSTRATIONS, 0, action_noise=0.1).trajectories
-    if goal_is_for_target(task):
-        data = replace(data, goals=data.goals[:, :0])
-    index, _ = make_index(data, 0, 4, 2**20)
-    sizes = {"observation_dim": data.observations.shape[1], "goal_dim": data.goals.shape[1]}
-    save_index(folder, KIND, index, {**sizes, "horizon": 8, "neighbours": 4}, {})
-    return folder
 
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     """The shipped policies of the ball, and an index of a few demonstrations beside them."""
-    folder = indexed("ball", "checkpoints/ball", tmp_path_factory.mktemp("ball") / "policies")
+    folder = with_index("ball", "checkpoints/ball", tmp_path_factory.mktemp("ball") / "policies")
     calibration = load_calibration(asset("config/ball.yaml"))
     known = {**calibration.thresholds, "sampled_uncertainty": 0.5}
     files = PolicyFiles(folder, "onnxruntime")
@@ -113,7 +94,6 @@ def test_no_two_lines_are_one() -> None:
         assert len(set(names)) == len(names)
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize(
     "line", [each for each in lines() if each.task in ("", "ball")], ids=lambda line: line.name
 )
@@ -124,26 +104,6 @@ def test_every_line_is_run(line: Line, found: Path) -> None:
     assert row["key"]["backend"] == (line.backend or "onnxruntime")
     asks = row["transmission_rate"]
     assert asks == {"target": 1.0, "draft": 0.0, "hybrid": 1.0, "plan_1": 1.0}.get(line.key, asks)
-
-
-@pytest.mark.smoke
-@pytest.mark.parametrize(
-    "line", [each for each in lines() if each.task not in ("", "ball")], ids=lambda line: line.name
-)
-def test_every_line_of_another_task_is_run(line: Line, seeing: Callable[[str], Task], tmp_path: Path) -> None:
-    if line.task.endswith("_seen"):
-        seeing(line.task)
-    if line.method == "heisd":
-        folder = indexed(line.task, for_task(line.checkpoints, line.task, tmp_path), tmp_path / "policies")
-        line = replace(line, checkpoints="")
-    else:
-        folder = asset(f"checkpoints/{line.task.replace('_', '/')}")
-    comparison = Comparison.of_folder(line.task, folder, 5)
-    wanted, skipped = line_entries([line], comparison, EPISODES, searched(tmp_path, comparison))
-    assert skipped == {}
-    (row,) = measure(wanted, Rows(tmp_path / "rows.json"), 1)
-    assert len(row["success"]) == len(EPISODES)
-    assert row["steps_per_episode"] > 0
 
 
 def test_what_was_measured_is_not_measured_again(

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from test.papers.over_dds import run_as_in_process
 
 from adahi_lab.calibration.parameter_file import load_calibration
-from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.methods.dds_method import node_parameters
-from adahi_lab.methods.methods import METHODS, for_task, parse_methods
-from adahi_lab.nodes.dds_run import run_over_dds
+from adahi_lab.methods.methods import for_task, parse_methods
 from adahi_lab.nodes.domain import exclusive_domain
-from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
-from adahi_ros.protocol.records import Reason
 
-TASK, SEED, EPISODES = "metaworld", 11, range(3, 4)
+TASK = "metaworld"
 FOLDER = asset("checkpoints/metaworld/tokens")
 RULE = "hidden_states:file={checkpoints}/wisv.safetensors"
 pytest.importorskip("metaworld")
@@ -28,20 +23,12 @@ pytest.importorskip("metaworld")
 def test_states_of_mismatches_alone_lead_to_the_same_actions() -> None:
     names = parse_methods(for_task(f"wisv,chunk_prefix:first=none+never/{RULE}", TASK, FOLDER), on_air=True)
     files = PolicyFiles(FOLDER, "onnxruntime")
-    known, shipped = files.load(), load_calibration(asset("config/metaworld.yaml"))
-    fitting = replace(shipped, draft=known.draft.digest, target=known.target.digest)
+    shipped = load_calibration(asset("config/metaworld.yaml"))
     sent = []
     with exclusive_domain() as domain:
         for name in names:
-            draft, target = node_parameters(name, TASK, files, fitting, 60.0, lockstep=True)
-            run = run_over_dds(TASK, draft, target, SEED, EPISODES, domain=domain)
-            world = make(TASK)
-            log = METHODS[name].run(Comparison(TASK, files, fitting, SEED).bench(), world, SEED, EPISODES)
-            assert {row.reason for row in run.steps} == {Reason.NONE}
-            assert [row.transmitted for row in run.steps] == log.transmitted[:, 0].tolist()
-            limits = np.array([world.spec.action_low, world.spec.action_high], np.float32)
+            run = run_as_in_process(name, TASK, files, shipped, domain)
             executed = np.array([row.action for row in run.steps], np.float32)
-            np.testing.assert_array_equal(executed, np.clip(log.action[:, 0], *limits))
             sent.append((executed, [row.request_bytes for row in run.steps if row.transmitted]))
     (at_once, all_states), (first, of_mismatches) = sent
     np.testing.assert_array_equal(at_once, first)
