@@ -54,7 +54,7 @@ COMMAND = f"""\
 FORMER_NAMES = """\
 ## Former names
 
-They still work until version 0.4. The commands of `adahi lab` had no `lab` before.
+They still work in version 0.4. The commands of `adahi lab` had no `lab` before.
 
 | former | now |
 |---|---|"""

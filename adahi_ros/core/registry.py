@@ -183,11 +183,14 @@ class Argument:
     def allowed(self) -> str:
         """Description of the allowed values."""
         if self.choices:
-            return f"one of {', '.join(self.choices)}"
+            return f"one of {', '.join(choice or repr(choice) for choice in self.choices)}"
         if self.low is not None and self.high == LARGEST_INTEGER:
             return f"at least {self.low:g}"
         if self.low is not None and self.high is not None:
-            return f"from {self.low:g} to {self.high:g}"
+            low, high = (
+                int(each) if float(each).is_integer() else f"{each:g}" for each in (self.low, self.high)
+            )
+            return f"from {low} to {high}"
         if self.longest is not None:
             return f"a string of {int(not self.optional)} to {self.longest} characters"
         kinds = {
@@ -196,7 +199,7 @@ class Argument:
             float: "a finite number",
             str: "a string" if self.optional else "a string, not empty",
         }
-        return kinds.get(type(self.default), "strings, at least one (which may be ''), none twice")
+        return kinds.get(type(self.default), "a list of different strings, [''] for none")
 
     def fault(self, value: Any) -> str | None:
         """Return the fault of a value of the right type and range, if any."""

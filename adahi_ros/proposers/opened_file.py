@@ -34,7 +34,7 @@ def opened(
     if not file:
         if isinstance(policy, kind):
             return policy
-        raise ValueError("proposer.file: '', must name a checkpoint for this proposer")
+        raise ValueError(f"proposer.file: '', must name a checkpoint of a {kind.__name__.lower()}")
     try:
         found = load(named(file, CHECKPOINTS))
     except (CheckpointError, OSError) as error:

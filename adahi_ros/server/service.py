@@ -289,7 +289,7 @@ class VerificationService:
         batch that it can compute; requests to other targets share one batch.
 
         Args:
-            in_flight: batches that have begun and not ended.
+            in_flight: batches that have started and not ended.
         """
         engines = {name: self.targets.named(name).engine for name in ("", *self.targets.names)}
         batches = Counter(batch.engine for batch in in_flight)

@@ -129,16 +129,14 @@ def test_a_plan_is_reported_in_detail_on_the_same_screen(width: int) -> None:
     text = "\n".join(lines)
     assert len(lines) <= 24
     assert max(map(len, lines)) <= width
-    for words in ("proposer corrector", "plan 3 steps old, 13 left", "requests pending 1"):
+    for words in ("proposer corrector", "reply 3 steps old, 13 left", "requests pending 1"):
         assert words in text
     assert "expected error 0.214   correction 0.0312" in text
     without = {**PLAN, "age": None, "left": 0, "expected_error": None, "correction": None}
     text = "\n".join(shown([figures(plan=without)], width))
-    assert "plan none" in text
-    by_intent = {**PLAN, "proposer": "intent"}
-    assert "intent 3 steps old, 13 left" in "\n".join(shown([figures(plan=by_intent)], width))
+    assert "reply none" in text
     assert "expected error -   correction -" in text
-    assert "plan" not in "\n".join(shown([FIGURES], width))
+    assert "reply none" not in "\n".join(shown([FIGURES], width))
 
 
 def test_the_plan_has_a_column_where_a_robot_goes_by_one() -> None:

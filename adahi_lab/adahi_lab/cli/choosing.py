@@ -63,7 +63,9 @@ def choose(
     choice = chosen(figures)
     say(choice.sentence)
     if METHODS[choice.name].proposer in INTENTS:
-        say("without push, an intent misses a changed goal; intent.steps bounds how long a robot acts by it")
+        say(
+            "without push, an intent misses a changed goal; proposer.steps bounds how long a robot acts by it"
+        )
     elif policies.plans is not None and METHODS[choice.name].by_plans:
         actions, rate_hz = policies.plans.signature.horizon, make(task).spec.control_rate_hz
         say(

@@ -25,7 +25,7 @@ def test_intents_are_candidates_where_they_are_trained(
     result, figures = measured("choose", "ball", *options)
     assert list(figures["methods"]) == [figures["chosen"]] == ["intent_of_plan"]
     assert "use intent_of_plan" in result.output
-    assert "intent.steps bounds how long a robot acts by it" in result.output
+    assert "proposer.steps bounds how long a robot acts by it" in result.output
 
 
 def test_a_plan_is_recommended_with_the_longest_time_of_a_reply(

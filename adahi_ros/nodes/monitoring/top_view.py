@@ -290,10 +290,10 @@ def _plan(robot: Figures) -> list[Text]:
     if figures is None:
         return []
     have = plan(robot) if figures["age"] is None else f"{figures['age']} steps old, {figures['left']} left"
-    pending, held = str(figures["requests_pending"]), "intent" if figures["proposer"] == "intent" else "plan"
+    pending = str(figures["requests_pending"])
     errors = ("expected error", "expected_error"), ("correction", "correction")
     return [
-        _labelled(("proposer", figures["proposer"]), (held, have), ("requests pending", pending)),
+        _labelled(("proposer", figures["proposer"]), ("reply", have), ("requests pending", pending)),
         _labelled(*((label, number(figures[key], ".3g")) for label, key in errors)),
     ]
 
