@@ -34,7 +34,11 @@ OF_THE_ROBOT = {  # arguments; '' keeps the value in params_file
     "require_limits": ("safety.require_limits", bool, "Refuse to be configured without limits"),
     "hold_after_s": ("safety.hold_after_s", float, "Hold the robot after this time without an observation"),
     "require_enable": ("safety.require_enable", bool, "Move only while enable or ~/set_enabled allows it"),
-    "fallback": ("fallback", str, "Without the target's reply: draft acts alone, or hold after a few steps"),
+    "fallback": (
+        "fallback",
+        str,
+        "Without the target's reply: hold after fallback_limit steps, or draft acts alone",
+    ),
     "fallback_limit": (
         "fallback_limit",
         int,

@@ -36,18 +36,6 @@ def generate_launch_description() -> LaunchDescription:
             default_value="true",
             description="Move only while enable or ~/set_enabled allows it; false only for simulated robots",
         ),
-        DeclareLaunchArgument(
-            "require_limits",
-            default_value="true",
-            description="Refuse to be configured if neither safety_limits nor params_file names limits; "
-            "safety_limits:=none for no limits",
-        ),
-        DeclareLaunchArgument(
-            "fallback",
-            default_value="hold",
-            description="Without the target's reply: hold executes fallback_limit drafts in a row, then "
-            "holds the robot until one is verified; draft executes all drafts, which rarely succeed alone",
-        ),
     ]
     params_file = DeclareLaunchArgument(
         "params_file", description="ROS parameter file of this robot, such as `adahi thresholds` writes"

@@ -59,6 +59,7 @@ with exclusive_domain() as domain:
             gate__name="link",
             gate__slope=2.0,
             contract=os.path.abspath("corridor.yaml"),
+            safety__limits="none",
         )
     )
     assert robot.trigger_configure() == TransitionCallbackReturn.SUCCESS
@@ -71,6 +72,7 @@ with exclusive_domain() as domain:
             proposer__name="scaled",
             proposer__file=os.path.abspath("scaled.safetensors"),
             contract=os.path.abspath("corridor.yaml"),
+            safety__limits="none",
         )
     )
     assert weighted.trigger_configure() == TransitionCallbackReturn.SUCCESS

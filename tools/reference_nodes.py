@@ -33,11 +33,17 @@ ROS_ITSELF = ("rcl_interfaces", "lifecycle_msgs", "type_description_interfaces")
 Settings = Mapping[str, Mapping[str, Any]]
 NODES: dict[str, Settings] = {
     "draft_policy_node": {
-        "": {"verifier_wait_s": 0.0, "contract": "ball", "checkpoint": "ball/draft"},
+        "": {
+            "verifier_wait_s": 0.0,
+            "contract": "ball",
+            "checkpoint": "ball/draft",
+            "safety.limits": "ball",
+        },
         "a camera in `contract`": {
             "verifier_wait_s": 0.0,
             "contract": "ball_camera",
             "checkpoint": "ball_camera/draft",
+            "safety.limits": "ball",
         },
     },
     "policy_runner_node": {"": {}},

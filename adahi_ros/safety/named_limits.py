@@ -71,7 +71,7 @@ def named_command_limits(name: str, what: Commanded) -> dict[str, Judge]:
 def limits_warning(name: str, what: Commanded, measured: MeasuredPositions) -> str | None:
     """Return a warning about the limits of this name, for the operator; None for nothing."""
     if name in ("", NO_LIMITS):
-        cure = "" if name else "; name a file, or have safety.require_limits refuse to go without"
+        cure = "" if name else "; name a file"
         return f"safety.limits: {name!r}, nothing limits where, and how fast, commands move{cure}"
     unknown = [
         name

@@ -11,6 +11,8 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from test.nodes.conftest import Make
 
+WITHOUT_LIMITS = {"safety.limits": "", "safety.require_limits": False}
+
 
 @pytest.fixture
 def configured(make_node: Make, exported: Path, capfd: pytest.CaptureFixture[str]) -> Any:
@@ -18,7 +20,13 @@ def configured(make_node: Make, exported: Path, capfd: pytest.CaptureFixture[str
 
     def configure(values: dict[str, Any]) -> tuple[bool, str]:
         node = make_node(
-            DraftPolicyNode, given={"checkpoint": str(exported / "draft"), "contract": "ball", **values}
+            DraftPolicyNode,
+            given={
+                "checkpoint": str(exported / "draft"),
+                "contract": "ball",
+                "safety.limits": "none",
+                **values,
+            },
         )
         fits = node.trigger_configure() is TransitionCallbackReturn.SUCCESS
         said = capfd.readouterr().err
@@ -34,7 +42,7 @@ def configured(make_node: Make, exported: Path, capfd: pytest.CaptureFixture[str
     [
         ({"safety.limits": "nowhere"}, ["safety.limits: 'nowhere'", "config/limits/nowhere.yaml"]),
         ({"safety.limits": "ball.urdf"}, ["safety.limits: 'ball.urdf'"]),
-        ({"safety.require_limits": True}, ["safety.limits: '', must name a file of limits, or be none"]),
+        ({"safety.limits": ""}, ["safety.limits: '', must name a file of limits, or be none"]),
         ({"contract": "nowhere"}, ["contract: 'nowhere'", "one of ball"]),
         ({"contract": "kitchen"}, ["contract: 'kitchen'", "must be"]),
         ({"contract": "ball_camera"}, ["contract: 'ball_camera'", "features"]),
@@ -59,7 +67,7 @@ def test_what_does_not_fit_is_named(configured: Any, values: dict[str, Any], wor
 
 @pytest.mark.parametrize(
     ("values", "times"),
-    [({"autostart": True}, 1), ({"safety.limits": "none"}, 1), ({"safety.limits": "ball"}, 0)],
+    [(WITHOUT_LIMITS, 1), ({"safety.limits": "none"}, 1), ({"safety.limits": "ball"}, 0)],
 )
 def test_that_nothing_limits_the_commands_is_reported_once(
     configured: Any, values: dict[str, Any], times: int
@@ -67,7 +75,7 @@ def test_that_nothing_limits_the_commands_is_reported_once(
     fits, text = configured(values)
     assert fits, text
     assert text.count("nothing limits where, and how fast, commands move") == times
-    assert text.count("have safety.require_limits refuse to go without") == int(values == {"autostart": True})
+    assert text.count("; name a file") == int(values == WITHOUT_LIMITS)
 
 
 def test_what_is_unwise_is_reported(configured: Any) -> None:

@@ -18,6 +18,8 @@ from adahi_ros.robot.loop import Totals
 from adahi_ros.robot.session import VerifierSession
 from test.nodes.conftest import Make
 
+SIMULATED = {"contract": "ball", "safety.limits": "none"}
+
 
 def test_an_error_closes_everything(
     make_node: Make, checkpoints: Path, monkeypatch: pytest.MonkeyPatch
@@ -25,7 +27,7 @@ def test_an_error_closes_everything(
     def broken(session: VerifierSession, now_s: float) -> None:
         raise MemoryError
 
-    node = make_node(DraftPolicyNode, given={"checkpoint": str(checkpoints / "draft"), "contract": "ball"})
+    node = make_node(DraftPolicyNode, given=SIMULATED | {"checkpoint": str(checkpoints / "draft")})
 
     def open_now() -> tuple[set[str], set[str], int]:
         published, subscribed = (
@@ -47,7 +49,7 @@ def test_an_error_closes_everything(
 
 
 def test_the_clock_of_a_configured_node_cannot_be_replaced(make_node: Make, checkpoints: Path) -> None:
-    node = make_node(DraftPolicyNode, given={"checkpoint": str(checkpoints / "draft"), "contract": "ball"})
+    node = make_node(DraftPolicyNode, given=SIMULATED | {"checkpoint": str(checkpoints / "draft")})
     simulated = Parameter("use_sim_time", value=True)
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     (result,) = node.set_parameters([simulated])
@@ -63,7 +65,7 @@ def test_the_clock_of_a_configured_node_cannot_be_replaced(make_node: Make, chec
 def test_what_came_of_its_steps_is_reported_at_the_end(
     make_node: Make, checkpoints: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    node = make_node(DraftPolicyNode, given={"checkpoint": str(checkpoints / "draft"), "contract": "ball"})
+    node = make_node(DraftPolicyNode, given=SIMULATED | {"checkpoint": str(checkpoints / "draft")})
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
     node._loop.totals = Totals(steps=7, transmitted=4, verified=3)
@@ -93,7 +95,7 @@ def test_the_collector_passes_over_a_configured_policy_and_finds_it_later(
         return policy
 
     monkeypatch.setattr(draft_policy_parts, "policy_from", noticed)
-    node = make_node(DraftPolicyNode, given={"checkpoint": str(exported / "draft"), "contract": "ball"})
+    node = make_node(DraftPolicyNode, given=SIMULATED | {"checkpoint": str(exported / "draft")})
     for _ in range(2):
         assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
         assert not any(each is loaded[-1]() for each in gc.get_objects())

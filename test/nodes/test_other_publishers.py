@@ -66,6 +66,7 @@ class Arm:
             "verifier_wait_s": 0.0,
             "contract": ball_contract(tolerance_ms=50.0, max_age_s=5.0),
             "safety.require_enable": False,
+            "safety.require_limits": False,
             "bond_heartbeat_period": 0.0,
             "autostart": False,
             **values,

@@ -59,6 +59,7 @@ def test_a_robot_whose_steps_take_too_long_is_stopped_soon(
 
     monkeypatch.setattr(ControlLoop, "step", slow)
     values = {"gate.name": "never", "verifier_wait_s": 0.0, "safety.require_enable": False}
+    values["safety.limits"] = "none"
     values["contract"] = ball_contract(max_age_s=5.0)
     nodes.spin(nodes.start(DraftPolicyNode, {"checkpoint": str(exported / "draft"), **values}))
     node = nodes.observer.node

@@ -39,7 +39,12 @@ AT_THE_SERVER = [
 ]
 CAMERA = {"contract": "ball_camera", "checkpoint": "ball_camera/draft"}
 TARGET = {"checkpoint": "ball/target"}
-WITHOUT_WAIT = {"verifier_wait_s": 0.0, "contract": "ball", "checkpoint": "ball/draft"}
+WITHOUT_WAIT = {
+    "verifier_wait_s": 0.0,
+    "contract": "ball",
+    "checkpoint": "ball/draft",
+    "safety.limits": "none",
+}
 TAKEOVER = {"takeover.command": "joint_state", "safety.limits": str(asset("config/limits/ball.yaml"))}
 CORNER = {"robot_description": str(asset("config/urdf/ball.urdf")), "tip_link": "plate_corner"}
 

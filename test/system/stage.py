@@ -40,6 +40,8 @@ PATIENT: Mapping[str, Any] = {
     "verifier_wait_s": 30.0,
     "safety__hold_after_s": 60.0,
     "safety__require_enable": False,
+    "safety__require_limits": False,
+    "fallback": "draft",
 }
 """Of a simulated robot that sends each draft, on a machine of any load."""
 

@@ -28,6 +28,7 @@ def process(stage: Stage) -> NodeProcess:
         deadline_s=-1.0,
         draft_temperature=2,
         contract="kitchen",
+        safety__limits="none",
     )
 
 
@@ -86,7 +87,7 @@ def test_every_parameter_is_described(stage: Stage, process: NodeProcess) -> Non
 
 
 def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) -> None:
-    given = {"checkpoint": str(exported / "draft"), "contract": "ball"}
+    given = {"checkpoint": str(exported / "draft"), "contract": "ball", "safety__limits": "none"}
     # beside the node of other tests, which has its name
     process = stage.start("draft_policy_node", autostart=True, namespace="/alone", **given)
     stage.wait(lambda: "active; waits up to" in process.output, "activation")
@@ -130,7 +131,8 @@ def test_a_robot_that_counts_episodes_has_new_draws_when_reconfigured(
     contract.write_text(yaml.safe_dump(values))
     checkpoint = str(exported / "draft")
     stage.clear()
-    process = stage.start("draft_policy_node", checkpoint=checkpoint, contract=str(contract), seed=7)
+    given = {"checkpoint": checkpoint, "contract": str(contract), "safety__limits": "none"}
+    process = stage.start("draft_policy_node", **given, seed=7)
 
     def counted_from() -> list[int]:
         pattern = r"counts episodes from (\d+); first_episode=\1 and seed=7"

@@ -95,7 +95,7 @@ def test_a_verifier_with_another_encoder_or_none_is_refused(
 ) -> None:
     draft, target = nodes(folder, "intent", beside)
     stage.clear()
-    robot = stage.start("draft_policy_node", contract="ball", **draft)
+    robot = stage.start("draft_policy_node", contract="ball", safety__limits="none", **draft)
     stage.start("target_verifier_node", **target)
     assert stage.change_state("configure")
     assert stage.change_state("activate")

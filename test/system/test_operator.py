@@ -199,6 +199,7 @@ def test_a_respawned_node_with_default_parameters_waits_for_a_fresh_press(cell: 
     cell.process = cell.stage.start(
         "draft_policy_node",
         autostart=True,
+        safety__limits="none",
         checkpoint=str(exported / "draft"),
         gate__name="never",
         verifier_wait_s=0.0,

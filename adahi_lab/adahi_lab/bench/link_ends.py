@@ -63,7 +63,8 @@ class Stage:
         contract = {**contract_values(make("ball")), "fps": rate_hz, "max_age_s": max_age_s}
         file = self._log_file.with_name("contract.yaml")
         file.write_text(yaml.safe_dump(contract))
-        own = {"qos_overrides": NOTHING_LOST, "contract": str(file), "safety.require_enable": False}
+        simulated = {"safety.limits": "none", "safety.require_enable": False, "fallback": "draft"}
+        own = {"qos_overrides": NOTHING_LOST, "contract": str(file), **simulated}
         values = {**own, **parameters}
         return self.processes.start("draft_policy_node", values, self.link.robot.prefix)
 

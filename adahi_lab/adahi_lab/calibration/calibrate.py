@@ -155,7 +155,7 @@ def searched_gates(names: Iterable[str] = METHODS) -> dict[str, str]:
 
 
 def node_parameters(task: str, draft: str, folder: Path) -> dict[str, object]:
-    """Return the parameters of a draft policy node that a task decides.
+    """Return the parameters of a simulated robot's draft policy node that its task decides.
 
     Args:
         task: registry name.
@@ -164,7 +164,8 @@ def node_parameters(task: str, draft: str, folder: Path) -> dict[str, object]:
     """
     limits = limits_of_task(make(task).spec.name)
     safety = {"safety": {"limits": limits}} if limits else {}
-    return {"checkpoint": draft, "contract": contract_of_task(task, folder), **safety}
+    contract = contract_of_task(task, folder)
+    return {"checkpoint": draft, "contract": contract, **safety, "fallback": "draft"}
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcesses
 from adahi_ros.nodes.monitoring.bag_recorder_node import first_message
 from adahi_ros.protocol.records import EpisodeRecord, StepRecord
 from adahi_ros.protocol.run_records import Crossed, RunRecord, episode_record_from_message
-from adahi_ros.safety.named_limits import limits_of_task
+from adahi_ros.safety.named_limits import NO_LIMITS, limits_of_task
 
 CONFIGURE_S = 180.0  # the first start may export two networks
 STALL_S = 30.0
@@ -146,9 +146,10 @@ def unrecorded(contract: str, output: str) -> list[str]:
 
 
 def observed(task: str) -> dict[str, object]:
-    """Return the draft policy's parameters for its observations, commands and limits."""
-    limits = limits_of_task(make(task).spec.name)
-    return {"contract": contract_of_task(task, Path(_written().name)), "safety.limits": limits}
+    """Return the parameters of a simulated robot's draft policy that its task decides."""
+    limits = limits_of_task(make(task).spec.name) or NO_LIMITS
+    contract = contract_of_task(task, Path(_written().name))
+    return {"contract": contract, "safety.limits": limits, "fallback": "draft"}
 
 
 @cache

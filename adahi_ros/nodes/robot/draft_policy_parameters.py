@@ -63,7 +63,7 @@ class SafetyParameters:
         optional=True,
     )
     require_limits: bool = parameter(
-        False,
+        True,
         "Refuse to be configured without limits for every commanded entry, except with safety.limits: none",
     )
     hold_after_s: float = parameter(
@@ -258,9 +258,10 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         live=True,
     )
     fallback: str = parameter(
-        "draft",
-        "What the robot does without a reply that its gate wants. draft: executes the draft; hold: "
-        "does so for fallback_limit steps in a row, then holds until a reply arrives",
+        "hold",
+        "What the robot does without a reply that its gate wants. hold: executes the draft for "
+        "fallback_limit steps in a row, then holds until a reply arrives; draft: executes every draft, for "
+        "simulations",
         choices=FALLBACKS,
     )
     fallback_limit: int = parameter(
