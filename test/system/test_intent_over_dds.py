@@ -126,7 +126,7 @@ def test_an_encoder_on_the_robot_takes_any_verifier(folder: Path) -> None:
     [
         ("target", "/nowhere/intent", r"intent: '/nowhere/intent', cannot be loaded: "),
         ("target", "intent_of_plan", r"intent: its encoder's extra_dim is 0, must be 2, as for the target"),
-        ("draft", "", r"proposer.file: '', must name a checkpoint for this proposer"),
+        ("draft", "", r"proposer.file: '', must name a checkpoint"),
         ("draft", "target", r"proposer.file: '.*target', cannot be loaded: "),
     ],
 )
