@@ -151,7 +151,7 @@ def compare(
 
 
 def _measure(checkpoint: str, robots: int, own: bool, rate_hz: float, seconds: float) -> dict[str, Any]:
-    parameters: dict[str, Any] = {"checkpoint": checkpoint, "rule": "replace"}
+    parameters: dict[str, Any] = {"checkpoint": checkpoint, "rule.name": "replace"}
     if own:
         parameters["robots"] = [f"r{number}" for number in range(robots)]
     with emulated_link(profile_named(LINK), 0) as link, exclusive_domain() as domain:

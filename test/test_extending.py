@@ -51,7 +51,7 @@ with exclusive_domain() as domain:
         return [Parameter(name.replace("__", "."), value=value) for name, value in values.items()]
 
     folder = os.path.abspath("policies")
-    verifier = TargetVerifierNode(parameter_overrides=with_(checkpoint=f"{folder}/target", rule="near"))
+    verifier = TargetVerifierNode(parameter_overrides=with_(checkpoint=f"{folder}/target", rule__name="near"))
     assert verifier.trigger_configure() == TransitionCallbackReturn.SUCCESS
     robot = DraftPolicyNode(
         parameter_overrides=with_(
@@ -91,7 +91,7 @@ with exclusive_domain() as domain:
     assert alone._session._wants.horizon == 8
     elsewhere = TargetVerifierNode(
         parameter_overrides=with_(
-            checkpoint=f"{folder}/target", rule="near", engine="elsewhere", elsewhere__region="far"
+            checkpoint=f"{folder}/target", rule__name="near", engine__name="elsewhere", engine__region="far"
         )
     )
     assert elsewhere.trigger_configure() == TransitionCallbackReturn.SUCCESS
@@ -100,8 +100,8 @@ with exclusive_domain() as domain:
     tolerant = TargetVerifierNode(
         parameter_overrides=with_(
             checkpoint=f"{folder}/target",
-            rule="tolerant",
-            tolerant__file=os.path.abspath("tolerant.safetensors"),
+            rule__name="tolerant",
+            rule__file=os.path.abspath("tolerant.safetensors"),
         )
     )
     assert tolerant.trigger_configure() == TransitionCallbackReturn.SUCCESS

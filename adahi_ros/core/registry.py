@@ -288,7 +288,7 @@ def arguments_of(component: Any) -> dict[str, Argument]:
 def arguments_beside(row: Argument, value_of: Callable[[str], Any]) -> Iterator[Argument]:
     """Iterate over the arguments of a component that an argument names, and recursively of theirs.
 
-    Their names have the argument's group as prefix or, where it is in no group, the component's name.
+    Their names have the argument's group as prefix.
     A component that cannot be imported has none: an error follows when it is constructed.
 
     Args:
@@ -297,7 +297,7 @@ def arguments_beside(row: Argument, value_of: Callable[[str], Any]) -> Iterator[
             yielded.
     """
     name = value_of(row.name)
-    within = row.name.rpartition(".")[0] or name
+    within = row.name.rpartition(".")[0]
     try:
         known = arguments_of((row.names or {})[name])
     except Exception:  # noqa: BLE001  another package's module may raise anything; "" names nothing

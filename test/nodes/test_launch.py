@@ -416,10 +416,17 @@ def test_a_method_brings_the_parameter_files_that_are_not_given(method: str) -> 
 
 def test_a_verifier_beside_a_simulation_has_the_tasks_target_and_encoder(tmp_path: Path) -> None:
     file = tmp_path / "verifier.yaml"
-    file.write_text("/**: {ros__parameters: {rule: replace}}\ntarget_verifier: {ros__parameters: {seed: 3}}")
+    file.write_text(
+        "/**: {ros__parameters: {rule.name: replace}}\ntarget_verifier: {ros__parameters: {seed: 3}}"
+    )
     files = {**FILES, "verifier_params_file": str(file)}
     verifier, _, _ = all_nodes_in(description_of("all"), task="ball_seen", **files)
-    given = {"checkpoint": "ball_seen/target", "encoder": "ball_instructed", "rule": "replace", "seed": 3}
+    given = {
+        "checkpoint": "ball_seen/target",
+        "encoder": "ball_instructed",
+        "rule.name": "replace",
+        "seed": 3,
+    }
     assert parameters_of(verifier).items() >= given.items()
     file.write_text("/**: {ros__parameters: {checkpoint: swarm/target}}")
     verifier, _, _ = all_nodes_in(description_of("all"), task="ball_seen", **files)

@@ -83,6 +83,16 @@ class Choosing:
     gate: Gate = group(Gate)
 
 
+@dataclass(frozen=True)
+class Shared(Gate):
+    share: int = parameter(7, "Of the node, as an argument of Wrapping", 0, 9)
+
+
+@dataclass(frozen=True)
+class Taken:
+    gate: Shared = group(Shared)
+
+
 @pytest.fixture
 def given(make_node: Make) -> Given:
     """From the values that a node is started with to the node."""
@@ -118,6 +128,15 @@ def test_what_a_node_reads_is_what_was_set(given: Given) -> None:
     assert parameters.read() == Nested(1, "green", Ends(("a", "b"), 0.75), (), Late(2.0))
     assert node.set_parameters([Value("ends.names", value=[""])])[0].successful
     assert parameters.read().ends == Ends((), 0.75)
+
+
+def test_an_argument_with_the_name_of_a_parameter_is_refused(given: Given) -> None:
+    node = given({"gate.name": "wrapping"})
+    parameters = Parameters(node, Taken)
+    with pytest.raises(ParameterError, match=r"^gate\.share: a parameter of the node, must be no argument"):
+        parameters.read()
+    assert node.set_parameters([Value("gate.name", value="plain")])[0].successful
+    assert parameters.read().gate.share == 7
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def planning(stage: Stage, make_checkpoints: Callable[..., Path]) -> Iterator[Fl
     checkpoints = make_checkpoints(chunk_length=8)
     for name in ("draft", "target"):
         load_policy(checkpoints / name, "onnxruntime")
-    yield Fleet(stage, checkpoints, rule="replace")
+    yield Fleet(stage, checkpoints, rule__name="replace")
     stage.clear()
 
 
@@ -134,7 +134,7 @@ def test_a_robot_with_an_intent_requests_another_for_its_assignment(
     load_policy(checkpoints / "draft", "onnxruntime")
     tiny_intents(checkpoints, "intent", load_policy(checkpoints / "target", "onnxruntime").signature)
     intent = str(checkpoints / "intent")
-    fleet = Fleet(stage, checkpoints, rule="replace", intent=intent)
+    fleet = Fleet(stage, checkpoints, rule__name="replace", intent=intent)
     fleet.start_robot(**{**AHEAD, "proposer__name": "intent"}, proposer__file=intent)
     robot = fleet.robot
     stage.wait(lambda: robot.next().plan_left > 8, "an intent")

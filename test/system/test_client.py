@@ -19,7 +19,7 @@ GOAL = np.array([0.1, -0.1])
 
 def test_a_window_has_an_answer_and_again_the_same(stage: Stage, exported: Path) -> None:
     client = VerifierClient(stage.node, "my_arm", deadline_s=20.0)
-    verifier = stage.start_verifier(exported, rule="replace")
+    verifier = stage.start_verifier(exported, rule__name="replace")
     described = stage.awaited(client.describe)
     signature = load_policy(exported / "target", "onnxruntime").signature
     assert (described.acceptance, described.signature.history) == ("replace", 3)

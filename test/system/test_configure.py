@@ -105,8 +105,8 @@ def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) ->
         ),
         (
             "target_verifier_node",
-            {"rule": "generous"},
-            ["rule: 'generous'", "one of by_target, speculative, replace, "],
+            {"rule.name": "generous"},
+            ["rule.name: 'generous'", "one of by_target, speculative, replace, "],
         ),
         ("bag_recorder_node", {"out": "/nowhere/bag"}, ["contract: '', must be a YAML file or one of ball"]),
         ("target_verifier_node", {"checkpoint": "/nowhere/target"}, ["checkpoint: '/nowhere/target'"]),

@@ -18,7 +18,7 @@ def test_an_idle_target_is_unloaded_and_plans_the_same_when_it_is_back(stage: St
     verifier = stage.start(
         "target_verifier_node",
         checkpoint=TARGET,
-        rule="replace",
+        rule__name="replace",
         idle_unload_s=2.0,
         verification__reliability="reliable",
     )

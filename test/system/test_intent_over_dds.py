@@ -55,7 +55,7 @@ def nodes(folder: Path, name: str, at_target: str = "") -> tuple[dict[str, objec
         "gate.threshold": AGE,
         "deadline_s": 20.0,
     }
-    target: dict[str, object] = {"checkpoint": str(folder / PLANS / "target"), "rule": "replace"}
+    target: dict[str, object] = {"checkpoint": str(folder / PLANS / "target"), "rule.name": "replace"}
     return draft, target | (dict[str, object](intent=str(folder / PLANS / at_target)) if at_target else {})
 
 

@@ -36,7 +36,7 @@ def plan_robot(stage: Stage, files: PolicyFiles, **changes: object) -> NodeProce
 def test_a_plan_is_sent_ahead_and_a_stop_replaces_it(stage: Stage, files: PolicyFiles) -> None:
     robot = Robot(stage)
     draft = plan_robot(stage, files)
-    verifier = stage.start_verifier(files.folder / PLANS, rule="replace")
+    verifier = stage.start_verifier(files.folder / PLANS, rule__name="replace")
     stage.activate()
     robot.show_until_answered(1)
 

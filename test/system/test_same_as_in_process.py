@@ -52,7 +52,7 @@ def test_lockstep_over_dds_equals_the_rollout(histories: Path, rule: str, name: 
     run = run_over_dds(
         "ball",
         {"checkpoint": str(histories / "draft"), "gate.threshold": THRESHOLD, "deadline_s": 20.0},
-        {"checkpoint": str(histories / name), "rule": rule},
+        {"checkpoint": str(histories / name), "rule.name": rule},
         SEED,
         range(4, 6),
         on_status=seen.append,

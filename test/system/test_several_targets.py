@@ -33,7 +33,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(stage: Stage, exported: Path) -> Iterator[Server]:
-    stage.start_verifier(exported, target="arm", rule="replace", loads_targets=True)
+    stage.start_verifier(exported, target="arm", rule__name="replace", loads_targets=True)
     yield Server(stage)
     stage.processes.end()
 

@@ -15,7 +15,7 @@ LONG_S = 20.0
 
 
 def test_describe_and_the_end_do_not_wait_for_a_stalled_target(stage: Stage, exported: Path) -> None:
-    process = stage.start_verifier(exported, rule="replace", added_compute_s=60.0)
+    process = stage.start_verifier(exported, rule__name="replace", added_compute_s=60.0)
     describe = stage.client(DescribeTarget, "describe_target")
     described = describe(DescribeTarget.Request())
     asking = stage.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos("best_effort"))

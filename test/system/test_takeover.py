@@ -89,7 +89,7 @@ def test_a_person_drives_and_the_policy_gets_the_arm_back(
     person_of = {"takeover__command": "joint_state", "takeover__button": button}
     timeouts = {"safety__enable_timeout_s": 30.0}  # any machine repeats its messages within
     draft = start(stage, files, **ahead, **person_of, **timeouts)
-    verifier = stage.start_verifier(files.folder / PLANS, rule="replace")
+    verifier = stage.start_verifier(files.folder / PLANS, rule__name="replace")
     stage.activate()
     robot.show_until_answered(1)
     person = Person(stage, robot, button)
@@ -133,7 +133,7 @@ def test_a_person_who_is_silent_keeps_the_arm_through_cleanup(
     safety: list[SafetyState] = stage.received(SafetyState, "safety_state")
     ahead = {"proposer__name": "plan", "wait_policy": "ahead", "safety__limits": str(limits)}
     draft = start(stage, files, **ahead, takeover__command="joint_state", safety__enable_timeout_s=1.0)
-    verifier = stage.start_verifier(files.folder / PLANS, rule="replace")
+    verifier = stage.start_verifier(files.folder / PLANS, rule__name="replace")
     stage.activate()
     robot.show_until_answered(1)
     person = Person(stage, robot, -1)

@@ -54,7 +54,7 @@ def test_a_backup_of_another_policy_is_refused_by_name(
     stage: Stage, exported: Path, start_backup: Callable[..., NodeProcess]
 ) -> None:
     stage.start_verifier(exported)
-    start_backup(exported, rule="replace")
+    start_backup(exported, rule__name="replace")
     draft = stage.start_draft(exported, verification__backups=["backup"])
     stage.activate()
     refusal = f"verifier {BACKUP} is not asked: acceptance: replace, must be speculative"

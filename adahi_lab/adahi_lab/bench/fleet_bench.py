@@ -180,7 +180,7 @@ def _verifier(
     if engine != "ray":
         values = {
             "checkpoint": load.target,
-            "rule": RULE,
+            "rule.name": RULE,
             "batch.size": load.batch,
             **ENGINES[engine],
         }

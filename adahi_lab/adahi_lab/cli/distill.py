@@ -157,7 +157,7 @@ def distill(
             "verification": {"jpeg_quality": jpeg_quality},
             "instruction": instruction,
         }
-        verifier = {"checkpoint": str(where.resolve()), "rule": "replace"}
+        verifier = {"checkpoint": str(where.resolve()), "rule": {"name": "replace"}}
         for name in list(intents)[:1]:
             file = str((out / name).resolve())
             verifier |= {"intent": file} if name == INTENT else {}

@@ -19,6 +19,7 @@ from adahi_ros.policies.intent.intent import at_target
 from adahi_ros.proposers.registry import PROPOSERS
 
 TOKENS_PER_RUN = 4  # those of an action
+TRANSPORT = "verification.transport"
 
 
 def node_parameters(
@@ -62,7 +63,7 @@ def node_parameters(
         late = {"wait_policy": "wait", "command.late_steps": method.delay}
         draft |= late if lockstep else {"wait_policy": method.wait_policy}
         if method.acceptance == "likeliest":
-            draft |= {"verification.transport": "pipelined", "verification.tokens_per_run": TOKENS_PER_RUN}
+            draft |= {f"{TRANSPORT}.name": "pipelined", f"{TRANSPORT}.tokens_per_run": TOKENS_PER_RUN}
         if method.verifiers > 1:
             backups = [f"/server_{number}" for number in range(2, method.verifiers + 1)]
             draft |= {"verification.backups": backups, "verification.hedge": "spread"}
@@ -83,15 +84,15 @@ def node_parameters(
     target: dict[str, Any] = {
         "checkpoint": str(folder / PLANS / "target" if planned else folder / "target"),
         "backend": files.backend,
-        "rule": method.acceptance,
+        "rule.name": method.acceptance,
         "agreement": method.agreement,
     }
     intent = folder / PLANS / method.proposer
     if method.proposer in INTENTS and at_target(intent):
         target["intent"] = str(intent)
-    target |= _named(method.acceptance, method.acceptance_arguments, ACCEPTANCES, method.acceptance)
+    target |= _named("rule", method.acceptance_arguments, ACCEPTANCES, method.acceptance)
     if lockstep and method.acceptance == "hidden_states":
-        target[f"{method.acceptance}.channel"] = 0  # a world that waits has no link
+        target["rule.channel"] = 0  # a world that waits has no link
     return draft, target
 
 

@@ -202,7 +202,7 @@ def test_what_is_recommended_is_shown_first_where_there_are_plans(tmp_path: Path
 def test_a_verifier_receives_the_file_of_its_rule(comparison: Comparison, calibration: Calibration) -> None:
     name = "always:hidden_states:file=weights/head.safetensors"
     _, target = node_parameters(name, "ball", comparison.files, calibration, 1.0)
-    assert target["hidden_states.file"] == str(Path.cwd() / "weights/head.safetensors")
+    assert target["rule.file"] == str(Path.cwd() / "weights/head.safetensors")
 
 
 def test_what_was_distilled_acts_alone_and_asks_no_one(comparison: Comparison) -> None:
@@ -230,9 +230,9 @@ def test_arguments_of_a_rule_are_of_the_method_and_of_the_verifiers_node(compari
         {"tolerance": 1, "channel": 0},
     )
     _, target = node_parameters(name, "ball", comparison.files, comparison.calibration, 1.0)
-    assert target["hidden_states.tolerance"] == 1.0
-    assert type(target["hidden_states.tolerance"]) is float  # ROS takes no integer for it
-    assert type(target["hidden_states.channel"]) is int
+    assert target["rule.tolerance"] == 1.0
+    assert type(target["rule.tolerance"]) is float  # ROS takes no integer for it
+    assert type(target["rule.channel"]) is int
     assert not runs_on_robot(METHODS["always:distance:within=1"])
     with pytest.raises(ValueError, match=r"rule hidden_states: .*bold.*; its arguments are: file, channel"):
         METHODS["always:hidden_states:bold=1"].threshold(comparison.bench())

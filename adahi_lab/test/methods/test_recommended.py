@@ -42,7 +42,7 @@ def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_get(task: str) -
     assert (draft["gate.name"], draft["gate.threshold"]) == tuple(robot["gate"].values())
     for name in ("draft_temperature", "fallback", "fallback_limit"):
         assert (observed(task) | draft).get(name) == robot.get(name), name
-    assert target["rule"] == verifier["rule"] == "replace"
+    assert target["rule.name"] == verifier["rule"]["name"] == "replace"
     for name, path in zip(
         names, (draft["checkpoint"], target["checkpoint"], draft["proposer.file"]), strict=True
     ):

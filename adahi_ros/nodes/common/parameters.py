@@ -84,7 +84,7 @@ def group(kind: type[V], name: str = "") -> V:
 def arguments_of_named(name: str) -> Mapping[str, object]:
     """Declare a field of a group as the arguments of the component that its parameter `name` names.
 
-    Each field of the component becomes a parameter of the group.
+    Each field of the component becomes a parameter of the group. It may not have the name of another one.
     """
     return field(default_factory=dict, metadata={"of": name})
 
@@ -125,8 +125,7 @@ def filled(kind: type[P], values: Mapping[str, object], within: str = "") -> P:
         elif "of" in each.metadata:
             row = next(row for row in rows(kind, within) if row.name == within + each.metadata["of"])
             named = [each.name for each in arguments_beside(row, values.get)]
-            begin = within or f"{values.get(row.name, row.default)}."
-            given[each.name] = {name.removeprefix(begin): values[name] for name in named if name in values}
+            given[each.name] = {name.removeprefix(within): values[name] for name in named if name in values}
         elif name in values:
             value = values[name]
             given[each.name] = (
@@ -155,6 +154,7 @@ class Parameters(Generic[P]):
         """While true, only live parameters can be set."""
         self.changed = False
         """A live parameter has been set since this was last made false."""
+        self._own = {row.name for row in rows(kind)}
         for row in rows(kind):
             self._declare(row)
         self._check_names()
@@ -181,7 +181,10 @@ class Parameters(Generic[P]):
                 self._faults[row.name] = fault
         if row.names is not None:
             for each in arguments_beside(row, lambda name: self._node.get_parameter(name).value):
-                self._declare(each)
+                if each.name in self._own:
+                    self._faults[row.name] = f"{each.name}: a parameter of the node, must be no argument too"
+                else:
+                    self._declare(each)
 
     def _check_names(self) -> None:
         """Warn of files without a section for this node, and of unknown parameters; refuse former names."""

@@ -122,11 +122,11 @@ def fleet_up(
         ours = {} if head is None else ENVIRONMENT
         processes = ends.enter_context(node_processes({**environment, **ours}))
         address = fleet.ray.address if head is None else head.address
-        values = {**_parameters(path, fleet), "ray.address": address, **parameters}
+        values = {**_parameters(path, fleet), "engine.address": address, **parameters}
         yield RunningFleet(head, processes, values, say)
 
 
 def _parameters(path: Path, fleet: Fleet) -> dict[str, object]:
     robots = {f"batch.{name}": value for name, value in fleet.robots.given.items()}
     most = max(policy.batch for policy in fleet.policies.values())
-    return {"engine": "ray", "ray.file": str(path.resolve()), "batch.size": most, **robots}
+    return {"engine.name": "ray", "engine.file": str(path.resolve()), "batch.size": most, **robots}

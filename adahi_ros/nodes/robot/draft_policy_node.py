@@ -177,8 +177,9 @@ class DraftPolicyNode(ManagedNode):
         sender = Sender.of_new_start(values.robot_id, target, None if codes is None else codes.fingerprint)
         beside = self._poll, self._say, self._opened
         self._transport = open_verifiers(self, values.verification, sender, *beside)
-        if name := values.verification.transport:
-            made = TRANSPORTS.made("verification.transport", name, values.verification.arguments)
+        transport = values.verification.transport
+        if transport.name:
+            made = TRANSPORTS.made("verification.transport", transport.name, transport.arguments)
             self._transport = made.around(self._transport, policy, time.monotonic)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)

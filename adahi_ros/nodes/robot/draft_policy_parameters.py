@@ -131,6 +131,16 @@ class DeviationParameters:
 
 
 @dataclass(frozen=True)
+class TransportParameters:
+    """How requests travel."""
+
+    name: str = parameter(
+        "", "Transport of another package, around that over DDS; '' for none", names=TRANSPORTS, optional=True
+    )
+    arguments: Mapping[str, object] = arguments_of_named("name")
+
+
+@dataclass(frozen=True)
 class DraftVerificationParameters(VerificationParameters):
     """Requests to the target, and what it sees."""
 
@@ -155,10 +165,7 @@ class DraftVerificationParameters(VerificationParameters):
         False,
         "Also use a backup if the weights of its policy, or of the first verifier's, are unknown",
     )
-    transport: str = parameter(
-        "", "Transport of another package, around that over DDS; '' for none", names=TRANSPORTS, optional=True
-    )
-    arguments: Mapping[str, object] = arguments_of_named("transport")
+    transport: TransportParameters = group(TransportParameters)
     vision: str = parameter(
         BY_CONTRACT,
         "What the target sees of the cameras: features, JPEGs, or nothing; by_contract is jpeg if the"
@@ -179,6 +186,7 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         ("proposer", "proposer.name"),
         *((name, "proposer.file") for name in ("corrector", "intent", "index")),
         *((f"{name}.", "proposer.") for name in PROPOSERS),
+        ("verification.tokens_per_run", "verification.transport.tokens_per_run"),
         ("joint_names", "in the contract, as observations"),
         ("command.joint_names", "in the contract, as actions"),
         ("command.field", "in the contract, as actions"),

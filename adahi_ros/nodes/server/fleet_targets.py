@@ -45,21 +45,21 @@ class FleetTargets(Place):
     def open(self, values: TargetVerifierParameters, warn: Say, away: Say, say: Say) -> list[LoadedTarget]:
         """See `Place`; deploys the policies if necessary."""
         if not self.file:
-            raise ParameterError("ray.file: '', must name the file of a fleet for engine:=ray")
+            raise ParameterError("engine.file: '', must name the file of a fleet for engine.name:=ray")
         if values.idle_unload_s:
-            raise ParameterError(f"idle_unload_s: {values.idle_unload_s:g}, must be 0 with engine:=ray")
+            raise ParameterError(f"idle_unload_s: {values.idle_unload_s:g}, must be 0 with engine.name:=ray")
         try:
             path = Path(self.file).expanduser()
             fleet = read_fleet(path if path.is_absolute() else asset(FLEETS) / path)
             policies = RayPolicies(fleet.named, self.address or fleet.ray.address or "auto", warn)
         except (ImportError, OSError, ValueError) as error:
-            raise ParameterError(f"ray.file: {self.file!r}, {error}") from error
+            raise ParameterError(f"engine.file: {self.file!r}, {error}") from error
         self._policies = policies
         try:
             named = zip(fleet.named, policies.open(), strict=True)
             return [_target(values, each.name, verifier) for each, verifier in named]
         except ValueError as error:
-            raise ParameterError(f"ray.file: {self.file!r}, {error}") from error
+            raise ParameterError(f"engine.file: {self.file!r}, {error}") from error
 
     def close(self) -> None:
         """See `Place`; the policies stay deployed."""

@@ -133,7 +133,7 @@ class TargetVerifierNode(ManagedNode):
     def _open(self, values: TargetVerifierParameters) -> None:
         check_robots(values.robots)
         self._values = values
-        place = PLACES.made("engine", values.engine, values.engine_arguments)
+        place = PLACES.made("engine", values.engine.name, values.engine.arguments)
         self._opened.callback(place.close)
         first, *others = targets = place.open(values, self.get_logger().warning, self._away, self._say)
         self._service = VerificationService(ServedTargets(first))
@@ -210,8 +210,8 @@ class TargetVerifierNode(ManagedNode):
         """Return why targets cannot be changed now; empty if they can."""
         if self._scheduler is None:
             return "target_verifier: it is not active"
-        if not PLACES[self._values.engine].loads_targets:
-            return f"engine: {self._values.engine!r}, must be batched to load or unload targets"
+        if not PLACES[self._values.engine.name].loads_targets:
+            return f"engine.name: {self._values.engine.name!r}, must be batched to load or unload targets"
         if not self._values.loads_targets:
             return "loads_targets: False, must be true to load or unload targets"
         return "target_verifier: another one is being loaded" if self._loading else ""

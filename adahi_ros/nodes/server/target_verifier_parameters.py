@@ -69,6 +69,28 @@ PLACES: Registry[type[Place]] = Registry(
 
 
 @dataclass(frozen=True)
+class EngineParameters:
+    """Where policies compute."""
+
+    name: str = parameter("batched", "batched: in this process; ray: by replicas of a fleet", names=PLACES)
+    arguments: Mapping[str, object] = arguments_of_named("name")
+
+
+@dataclass(frozen=True)
+class RuleParameters:
+    """What happens to a draft."""
+
+    name: str = parameter(
+        BY_TARGET,
+        "What happens to a draft, see docs/reference/methods.md. by_target: speculative for a target with "
+        "an action tokenizer, else replace",
+        choices=(BY_TARGET, *ACCEPTANCES),
+        names=ACCEPTANCES,
+    )
+    arguments: Mapping[str, object] = arguments_of_named("name")
+
+
+@dataclass(frozen=True)
 class CacheParameters:
     """The cache of robots' windows."""
 
@@ -87,7 +109,13 @@ class CacheParameters:
 class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     """Parameters of the node."""
 
-    renamed = ("fleet", "ray.file"), ("ray_address", "ray.address")
+    renamed = (
+        ("fleet", "engine.file"),
+        ("ray_address", "engine.address"),
+        ("engine", "engine.name"),
+        ("rule", "rule.name"),
+        *((f"{name}.", "rule.") for name in ACCEPTANCES),
+    )
 
     autostart: bool = parameter(
         True, "Configure and activate the node when it starts; on failure the node ends with exit code 1"
@@ -100,12 +128,7 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         "Robots (robot_id) with services of their own, NAME/verify_draft and NAME/describe_target; '' for "
         "any robot on shared services, where all receive all replies",
     )
-    engine: str = parameter(
-        "batched",
-        "Where policies compute. batched: in this process; ray: on replicas of a fleet on Ray Serve",
-        names=PLACES,
-    )
-    engine_arguments: Mapping[str, object] = arguments_of_named("engine")
+    engine: EngineParameters = group(EngineParameters)
     loads_targets: bool = parameter(
         False,
         "Allow ~/load_target and ~/unload_target. Anyone who reaches the node may call them, and a "
@@ -136,14 +159,7 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         0.0,
         86400.0,
     )
-    rule: str = parameter(
-        BY_TARGET,
-        "What happens to a draft, see docs/reference/methods.md. by_target: speculative for a target with "
-        "an action tokenizer, else replace",
-        choices=(BY_TARGET, *ACCEPTANCES),
-        names=ACCEPTANCES,
-    )
-    rule_arguments: Mapping[str, object] = arguments_of_named("rule")
+    rule: RuleParameters = group(RuleParameters)
     distance: float = parameter(
         WITHIN,
         "For rules with a distance: largest difference of each entry of an action, in action scales",
@@ -257,17 +273,17 @@ def _loaded(values: TargetVerifierParameters, away: Callable[[str], None]) -> tu
     try:
         verifier = TargetVerifier(
             policy,
-            values.rule,
+            values.rule.name,
             values.temperature,
             agreement=values.agreement,
             samples=values.samples,
             distance=values.distance,
-            arguments=values.rule_arguments,
+            arguments=values.rule.arguments,
             intents=intents,
         )
     except (OSError, ValueError) as error:
-        of_rule = str(error).partition(":")[0] in values.rule_arguments
-        raise ParameterError(f"{values.rule}.{error}" if of_rule else str(error)) from error
+        of_rule = str(error).partition(":")[0] in values.rule.arguments
+        raise ParameterError(f"rule.{error}" if of_rule else str(error)) from error
     return verifier, device
 
 

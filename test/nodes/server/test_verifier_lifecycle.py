@@ -126,9 +126,9 @@ HEAD = str(TOKENS / "wisv.safetensors")
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
-        ({"hidden_states.file": HEAD, "checkpoint": str(TOKENS / "draft")}, "file: a head for the target"),
+        ({"rule.file": HEAD, "checkpoint": str(TOKENS / "draft")}, "file: a head for the target"),
         ({"checkpoint": str(TOKENS / "target")}, "file: empty, must be a head's"),
-        ({"hidden_states.file": "/nowhere/head"}, "/nowhere/head: no such checkpoint"),
+        ({"rule.file": "/nowhere/head"}, "/nowhere/head: no such checkpoint"),
     ],
 )
 def test_a_head_of_another_target_is_refused_where_it_is_configured(
@@ -137,17 +137,17 @@ def test_a_head_of_another_target_is_refused_where_it_is_configured(
     parameters: dict[str, Any],
     says: str,
 ) -> None:
-    node = make_verifier(rule="hidden_states", **parameters)
+    node = make_verifier(**{"rule.name": "hidden_states"}, **parameters)
     assert node.trigger_configure() is not TransitionCallbackReturn.SUCCESS
-    assert (f"hidden_states.{says}" if says.startswith("file") else says) in capfd.readouterr().err
+    assert (f"rule.{says}" if says.startswith("file") else says) in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("channel", [0, 1])
 def test_a_rule_with_the_head_of_its_target_is_configured(
     make_verifier: Callable[..., TargetVerifierNode], channel: int
 ) -> None:
-    given = {"hidden_states.file": HEAD, "hidden_states.channel": channel}
-    node = make_verifier(rule="hidden_states", checkpoint=str(TOKENS / "target"), **given)
+    given = {"rule.file": HEAD, "rule.channel": channel}
+    node = make_verifier(**{"rule.name": "hidden_states"}, checkpoint=str(TOKENS / "target"), **given)
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     engine = node._service.targets.named("").engine
     rule = engine._terms.acceptance

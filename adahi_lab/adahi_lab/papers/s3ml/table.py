@@ -229,7 +229,7 @@ def alike(environment: Mapping[str, str]) -> dict[str, Participant]:
 def verifier(environment: Mapping[str, str], robot: str) -> Iterator[None]:
     """Have the real node serve a robot."""
     remapped = [word for name in NAMES for word in ("-r", f"{name}:={robot}/{name}")]
-    parameters = ["-p", "checkpoint:=ball/plans/target", "-p", "rule:=replace"]
+    parameters = ["-p", "checkpoint:=ball/plans/target", "-p", "rule.name:=replace"]
     command = [sys.executable, "-m", MODULES["target_verifier_node"], "--ros-args", "-r", "__ns:=/server"]
     process = subprocess.Popen(
         [*command, *remapped, *parameters],

@@ -43,4 +43,4 @@ def test_in_lockstep_the_head_reads_no_channel() -> None:
     shipped = load_calibration(asset("config/metaworld.yaml"))
     for lockstep in (True, False):
         _, target = node_parameters(name, TASK, files, shipped, 1.0, lockstep=lockstep)
-        assert target.get("hidden_states.channel", 1) == int(not lockstep)
+        assert target.get("rule.channel", 1) == int(not lockstep)
