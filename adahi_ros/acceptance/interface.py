@@ -14,8 +14,6 @@ import numpy as np
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Signature
 
-WITHIN = 0.25  # action scales, the default of rules that take a distance
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -68,14 +66,14 @@ class Acceptance(ABC):
             the target's plan.
         keeps_drafts: a completely accepted draft is executed unchanged, and a reply only has
             the actions after it.
-        takes_distance: its argument `within` (A,) is the largest distance of actions, in action units.
+        action_scale: (A,) of the target, set before the first draft.
     """
 
     exact: bool = False
     needs_codes: bool = False
     needs_actions: bool = False
     keeps_drafts: bool = False
-    takes_distance: bool = False
+    action_scale: np.ndarray | float = 1.0
 
     def check_target(self, target: Signature, fingerprint: str) -> None:  # noqa: B027
         """Refuse an unsuitable target; called before the first draft. By default none is refused.

@@ -194,8 +194,8 @@ class SinkFields(SourceFields):
     """An action.
 
     Attributes:
-        names: of Float64MultiArray, the joint of each number. By default `command.joint_names` of the node.
-        field: of Float64MultiArray, positions, velocities, accelerations or effort; as above `command.field`.
+        names: of Float64MultiArray, the joint of each number.
+        field: of Float64MultiArray, positions, velocities, accelerations or effort.
         arguments: other keys, such as `max_effort` of a gripper (N or N m), are arguments of the sink.
     """
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import WITHIN, Acceptance, Verdict
+from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.acceptance.registry import ACCEPTANCES, rule_for
 from adahi_ros.core.proposal import Proposal, rows_of
 from adahi_ros.core.randomness import step_uniforms
@@ -222,7 +222,6 @@ class TargetVerifier:
         sendable: see `Sampling`.
         agreement: a key of `AGREEMENTS`.
         samples: number of plans that `choose` draws.
-        distance: for a rule with a distance: largest difference of actions, in action scales of the policy.
         arguments: of the rule, by name.
         intents: makes the intents of its replies; None for replies without.
 
@@ -238,7 +237,6 @@ class TargetVerifier:
         sendable: bool = False,
         agreement: str = "none",
         samples: int = SAMPLES,
-        distance: float = WITHIN,
         arguments: Mapping[str, Any] = MappingProxyType({}),
         intents: ReplyEncoder | None = None,
     ) -> None:
@@ -256,10 +254,8 @@ class TargetVerifier:
             from adahi_ros.server.nearest_sample import NearestPlan
 
             self.policy = NearestPlan(policy, samples)
-        given: dict[str, Any] = dict(arguments)
-        if ACCEPTANCES[rule].takes_distance:
-            given["within"] = distance * policy.action_scale
-        self.acceptance, fingerprint = ACCEPTANCES.made("rule", rule, given), fingerprint_of(policy)
+        self.acceptance, fingerprint = ACCEPTANCES.made("rule", rule, arguments), fingerprint_of(policy)
+        self.acceptance.action_scale = policy.action_scale
         self.acceptance.check_target(policy.signature, fingerprint)
         kind = "", 0
         if intents is not None:

@@ -194,7 +194,7 @@ def _verifier(
     cores = os.cpu_count() or 1
     policy = {
         "checkpoint": load.target,
-        "rule": RULE,
+        "rule": {"name": RULE},
         "replicas": load.replicas,
         "num_cpus": min(1.0, cores / load.replicas),
         "added_compute_s": load.added_compute_s,

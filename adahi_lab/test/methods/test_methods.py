@@ -175,9 +175,7 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(
         METHODS["oracle"].threshold(bench)
 
 
-@pytest.mark.parametrize(
-    "name", ["oracle", "plan:oracle@0.5", "distilled", "always:distance:within=1", "nothing"]
-)
+@pytest.mark.parametrize("name", ["oracle", "plan:oracle@0.5", "distilled", "nothing"])
 def test_what_no_robot_can_do_is_refused_on_air(name: str) -> None:
     allowed = [each for each in METHODS if each not in ("oracle", "distilled")]
     for refuse in (gated, lambda name: parse_methods(f"adahi,{name}", on_air=True)):
@@ -233,7 +231,7 @@ def test_arguments_of_a_rule_are_of_the_method_and_of_the_verifiers_node(compari
     assert target["rule.tolerance"] == 1.0
     assert type(target["rule.tolerance"]) is float  # ROS takes no integer for it
     assert type(target["rule.channel"]) is int
-    assert not runs_on_robot(METHODS["always:distance:within=1"])
+    assert runs_on_robot(METHODS["always:distance:within=1"])
     with pytest.raises(ValueError, match=r"rule hidden_states: .*bold.*; its arguments are: file, channel"):
         METHODS["always:hidden_states:bold=1"].threshold(comparison.bench())
     with pytest.raises(ValueError, match="must not name an argument twice"):

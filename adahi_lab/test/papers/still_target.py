@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from adahi_ros.acceptance.interface import Acceptance
 from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.policies.absent import LARGEST
@@ -46,3 +47,9 @@ def outcome_of(rule: str, draft: Proposal, ahead: int = 0) -> tuple[Outcome, Rep
     request = request_for(draft, ahead)
     reply = Engine(TargetVerifier(Still(), rule), 0).verify(request, 1.0)
     return judged(described(rule), request, reply, 2.0), reply
+
+
+def scaled(rule: Acceptance, scale: np.ndarray = SCALE) -> Acceptance:
+    """Return a rule that knows the scale of the target's actions."""
+    rule.action_scale = scale
+    return rule

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from adahi_ros.acceptance.interface import WITHIN
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.checkpoint_files import CheckpointError
@@ -114,6 +113,7 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         ("ray_address", "engine.address"),
         ("engine", "engine.name"),
         ("rule", "rule.name"),
+        ("distance", "rule.within"),
         *((f"{name}.", "rule.") for name in ACCEPTANCES),
     )
 
@@ -160,12 +160,6 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         86400.0,
     )
     rule: RuleParameters = group(RuleParameters)
-    distance: float = parameter(
-        WITHIN,
-        "For rules with a distance: largest difference of each entry of an action, in action scales",
-        0.0,
-        1e6,
-    )
     temperature: float = parameter(1.0, "Temperature of the target's distributions", 1e-3, 100.0)
     added_compute_s: float = parameter(
         0.0,
@@ -277,7 +271,6 @@ def _loaded(values: TargetVerifierParameters, away: Callable[[str], None]) -> tu
             values.temperature,
             agreement=values.agreement,
             samples=values.samples,
-            distance=values.distance,
             arguments=values.rule.arguments,
             intents=intents,
         )

@@ -20,9 +20,9 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from adahi_ros.acceptance.interface import WITHIN
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
-from adahi_ros.core.schema import Schema, Text, above, load, must, one_of, within
+from adahi_ros.core.registry import arguments_of
+from adahi_ros.core.schema import Schema, Text, above, load, must, one_of, shown, within
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.policies.registry import BACKENDS, COMPUTE, DTYPES
 from adahi_ros.server.ray.start_condition import StartCondition, start_condition
@@ -83,12 +83,39 @@ class Replicas(Schema):
 
 
 @dataclass(frozen=True)
+class Rule(Schema):
+    """What happens to a draft.
+
+    Attributes:
+        name: of the rule.
+        arguments: other keys are arguments of the rule.
+    """
+
+    name: Annotated[str, one_of((BY_TARGET, *ACCEPTANCES))] = BY_TARGET
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def prepared(cls, values: dict[object, object]) -> dict[object, object]:
+        """See `Schema`: other keys than `name` are arguments."""
+        given = {key: value for key, value in values.items() if key not in ("name", "arguments")}
+        kept: dict[object, object] = {key: values[key] for key in values if key == "name"}
+        return {**kept, "arguments": given} if given else values
+
+    def __post_init__(self) -> None:
+        known = {} if self.name == BY_TARGET else arguments_of(ACCEPTANCES[self.name])
+        for name, value in self.arguments.items():
+            if name not in known:
+                raise ValueError(f"{name}: unknown, must be one of {', '.join(['name', *known])}")
+            self.arguments[name] = known[name].checked(value)
+
+
+@dataclass(frozen=True)
 class FleetPolicy(Schema):
     """A policy of a fleet.
 
     Attributes:
-        checkpoint, backend, device, dtype, compile, rule, temperature, distance, agreement,
-            samples, added_compute_s, intent: see the parameters of the verifier's node.
+        checkpoint, backend, device, dtype, compile, rule, temperature, agreement, samples,
+            added_compute_s, intent: see the parameters of the verifier's node.
         batch: largest number of robots in a batch.
         replicas: how many.
         num_cpus, num_gpus: of each replica; may be fractions.
@@ -101,9 +128,8 @@ class FleetPolicy(Schema):
     device: Text | None = None
     dtype: Annotated[str, one_of(DTYPES)] | None = None
     compile: bool | None = None
-    rule: Annotated[str, one_of((BY_TARGET, *ACCEPTANCES))] = BY_TARGET
+    rule: Rule = Rule()
     temperature: Annotated[float, within(1e-3, 100.0)] = 1.0
-    distance: Annotated[float, within(0.0, 1e6)] = WITHIN
     agreement: Annotated[str, one_of(AGREEMENTS)] = "none"
     samples: Count = SAMPLES
     added_compute_s: Annotated[float, within(0.0, 60.0)] = 0.0
@@ -119,6 +145,8 @@ class FleetPolicy(Schema):
     def prepared(cls, values: dict[object, object]) -> dict[object, object]:
         """See `Schema`: a single number of replicas is both least and most."""
         replicas, condition = values.get("replicas"), values.get("start_condition")
+        if isinstance(rule := values.get("rule"), str):
+            raise ValueError(f"rule: {shown(rule)}, must be a mapping since 0.4.0, such as {{name: replace}}")
         if isinstance(replicas, int):
             values["replicas"] = {"least": replicas}
         if isinstance(condition, dict):

@@ -70,11 +70,11 @@ class Replica:
             policy = SlowedPolicy(policy, made_of.added_compute_s, time.sleep)
         self._verifier = TargetVerifier(
             policy,
-            made_of.rule,
+            made_of.rule.name,
             made_of.temperature,
             agreement=made_of.agreement,
             samples=made_of.samples,
-            distance=made_of.distance,
+            arguments=made_of.rule.arguments,
             intents=load_encoder(named(made_of.intent, CHECKPOINTS)) if made_of.intent else None,
         )
         self._description = ReplicaDescription(made_of, self._verifier.terms, device)

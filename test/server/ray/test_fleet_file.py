@@ -14,6 +14,7 @@ from adahi_ros.server.ray.fleet_file import (
     FleetFileError,
     FleetPolicy,
     Replicas,
+    Rule,
     application_of,
     read_fleet,
 )
@@ -36,7 +37,12 @@ def test_what_a_file_says_is_what_replicas_are_made_of() -> None:
                     "device": "cuda:0",
                     "num_gpus": 0.5,
                 },
-                "leg": {"checkpoint": "b", "replicas": 2, "rule": "replace", "batch": 4},
+                "leg": {
+                    "checkpoint": "b",
+                    "replicas": 2,
+                    "rule": {"name": "distance", "within": 1},
+                    "batch": 4,
+                },
             },
             "robots": {"quota_hz": 5, "deadline_s": 0.5, "late": "refuse"},
             "ray": {"num_cpus": 2},
@@ -45,7 +51,9 @@ def test_what_a_file_says_is_what_replicas_are_made_of() -> None:
     arm, leg = fleet.named
     assert arm == FleetPolicy("a", name="arm", device="cuda:0", replicas=Replicas(1, 3), num_gpus=0.5)
     assert arm.compute == {"device": "cuda:0"}
-    assert leg == FleetPolicy("b", name="leg", replicas=Replicas(2, 2), rule="replace", batch=4)
+    assert leg == FleetPolicy(
+        "b", name="leg", replicas=Replicas(2, 2), rule=Rule("distance", {"within": 1.0}), batch=4
+    )
     assert fleet.robots.given == {"quota_hz": 5.0, "deadline_s": 0.5, "late": "refuse"}
     assert (fleet.ray.address, fleet.ray.num_cpus) == ("", 2)
     assert checked(Fleet, {**policies(), "ray": {"address": "auto"}}).ray.address == "auto"
@@ -64,10 +72,26 @@ def test_what_a_file_says_is_what_replicas_are_made_of() -> None:
             policies(semantic={"file": "a"}),
             r"policies\.arm\.semantic: unknown \(gone since 0\.4\.0; .*\), must",
         ),
-        (policies(rule="semantic"), r"policies\.arm\.rule: 'semantic' \(gone since 0\.4\.0; .*\), must"),
+        (policies(rule="replace"), r"arm\.rule: 'replace', must be a mapping since 0\.4\.0, such as \{name"),
+        (policies(distance=1.0), r"policies\.arm\.distance: unknown"),
+        (
+            policies(rule={"name": "distance", "width": 1}),
+            r"rule\.width: unknown, must be one of name, within",
+        ),
+        (
+            policies(rule={"name": "distance", "within": -1}),
+            r"rule\.within: -1\.0, must be from 0 to 1000000",
+        ),
+        (
+            policies(rule={"name": "semantic"}),
+            r"policies\.arm\.rule\.name: 'semantic' \(gone since 0\.4\.0; .*\), must",
+        ),
         (policies(replicas=0), r"policies\.arm\.replicas\.least: 0, must be an integer from 1 to 1024"),
         (policies(replicas={"least": 3, "most": 2}), r"replicas\.most: 2, must be at least 3"),
-        (policies(rule="best"), r"policies\.arm\.rule: 'best', must be one of by_target, .*replace"),
+        (
+            policies(rule={"name": "best"}),
+            r"policies\.arm\.rule\.name: 'best', must be one of by_target, .*replace",
+        ),
         (policies(num_cpus=-1), r"policies\.arm\.num_cpus: -1, must be a number from 0 to 4096"),
         (
             {**policies(), "robots": {"late": "never"}},

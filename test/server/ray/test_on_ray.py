@@ -19,7 +19,7 @@ from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.request import sent_codes
-from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas
+from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas, Rule
 from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
 from adahi_ros.server.verifier import TargetVerifier, Verdicts, VerificationRequest
@@ -38,10 +38,10 @@ class OnRay:
     def __init__(self, folder: Path, target: Path) -> None:
         self.head = RayHead(2, folder)
         self.policy = FleetPolicy(
-            str(target), name="arm", rule="replace", batch=BATCH, replicas=Replicas(2, 2), num_cpus=0.5
+            str(target), name="arm", rule=Rule("replace"), batch=BATCH, replicas=Replicas(2, 2), num_cpus=0.5
         )
         policy = load_policy(target, "onnxruntime")
-        codes = FleetPolicy(str(target), name="codes", rule="speculative", num_cpus=0.5)
+        codes = FleetPolicy(str(target), name="codes", rule=Rule("speculative"), num_cpus=0.5)
         self.lines = Lines()
         self.policies = RayPolicies([self.policy, codes], self.head.address, self.lines.say)
         self.verifier: RayVerifier

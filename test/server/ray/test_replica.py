@@ -10,7 +10,7 @@ import pytest
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.schema import checked
-from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas
+from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas, Rule
 from adahi_ros.server.ray.start_condition import START_CONDITIONS, StartCondition
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt")
@@ -56,7 +56,7 @@ def test_what_ray_serve_is_asked_for() -> None:
     from adahi_ros.server.ray.scaling import ObjectiveScaling
 
     replicas = Replicas(1, 9, objective_ms=50.0, memory_mib=64.0, budget_mib=200.0)
-    policy = FleetPolicy(TARGET, name="arm", rule="replace", replicas=replicas)
+    policy = FleetPolicy(TARGET, name="arm", rule=Rule("replace"), replicas=replicas)
     made = deployment(policy)._bound_deployment  # type: ignore[attr-defined]
     assert made.ray_actor_options["memory"] == 64 * 2**20
     scaling = made._deployment_config.autoscaling_config

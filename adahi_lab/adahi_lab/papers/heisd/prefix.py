@@ -8,29 +8,31 @@ checked only if the previous one is kept.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.registry import argument
 
 TOGETHER = 2.0 / 3.0  # largest mean distance as a share of an entry's
 FAR = 1e6  # times the largest distance of an entry
 LONGEST = 64  # checked actions: a reply has no more parts
 
 
+@dataclass(eq=False)
 class Prefix(Acceptance):
     """Keeps a draft up to its first action far from the target's.
 
-    Args:
-        within: (A,) in action units, largest distance of an entry; the mean over an action is at most two
-            thirds of it; infinite if unknown, as on a robot.
+    The mean difference over an action is at most two thirds of the largest one of an entry.
     """
 
     needs_actions = True
-    takes_distance = True
 
-    def __init__(self, within: np.ndarray | float = np.inf) -> None:
-        self._within = within
+    within: float = argument(
+        0.25, "Largest difference of each entry of an action, in action scales", 0.0, 1e6
+    )
 
     def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`; a part for each action, or one, not kept, without actions."""
@@ -41,7 +43,8 @@ class Prefix(Acceptance):
         own = draft.actions[:, :count]
         # A distance of 0 is near even if `within` is 0; far distances are clipped.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            off = np.nan_to_num(np.abs(own - actions[:, :count]) / self._within, posinf=FAR).clip(max=FAR)
+            off = np.abs(own - actions[:, :count]) / (self.within * self.action_scale)
+            off = np.nan_to_num(off, posinf=FAR).clip(max=FAR)
         near = (off <= 1.0).all(axis=2) & (off.mean(axis=2) <= TOGETHER)
         kept = np.logical_and.accumulate(near, axis=1)
         actions[:, :count] = np.where(kept[..., None], own, actions[:, :count])

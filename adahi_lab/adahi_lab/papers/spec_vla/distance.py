@@ -7,33 +7,36 @@ distributed as the target's own proposals, but its distance from one is bounded.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.registry import argument
 
 
+@dataclass(eq=False)
 class Distance(Acceptance):
     """Keeps a draft with every entry, at every step, near the target's; otherwise the target's plan.
 
     If a draft is shorter than the target's plan, the rest is the target's.
-
-    Args:
-        within: (A,) in action units, largest distance of an entry; infinite if unknown, as on a robot.
     """
 
     needs_actions = True
     keeps_drafts = True
-    takes_distance = True
 
-    def __init__(self, within: np.ndarray | float = np.inf) -> None:
-        self._within = within
+    within: float = argument(
+        0.25, "Largest difference of each entry of an action, in action scales", 0.0, 1e6
+    )
 
     def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`; one part, the whole draft."""
         count = min(draft.actions.shape[1], target.actions.shape[1])
         own = draft.actions[:, :count]
-        near = (np.abs(own - target.actions[:, :count]) <= self._within).all(axis=(1, 2)) & (count > 0)
+        near = (np.abs(own - target.actions[:, :count]) <= self.within * self.action_scale).all(
+            axis=(1, 2)
+        ) & (count > 0)
         actions = target.actions.copy()
         actions[near, :count] = own[near]
         return Verdict(actions, near[:, None])

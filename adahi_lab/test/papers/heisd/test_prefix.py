@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test.papers.still_target import NO_DRAWS, outcome_of
+from test.papers.still_target import NO_DRAWS, outcome_of, scaled
 
 from adahi_lab.papers.heisd.prefix import LONGEST, Prefix
 from adahi_ros.core.proposal import Proposal
@@ -19,7 +19,7 @@ def verdict(off: np.ndarray, within: float = 0.3, horizon: int = 5) -> tuple[np.
     """Return actions (T, 3), and what is accepted, of a draft so far off (C, 3) a plan of zeros."""
     target = Proposal(np.zeros((1, horizon, 3), np.float32))
     draft = Proposal((off * SCALE)[None].astype(np.float32))
-    outcome = Prefix(within * SCALE).verify(draft, target, NO_DRAWS)
+    outcome = scaled(Prefix(within), SCALE).verify(draft, target, NO_DRAWS)
     return outcome.actions[0], outcome.accepted[0]
 
 
@@ -48,7 +48,7 @@ def test_what_is_executed_is_never_further_off_than_allowed(seed: int, count: in
     draw = np.random.default_rng(seed)
     draft = (draw.normal(size=(4, count, 3)) * SCALE).astype(np.float32)
     plan = Proposal((0.3 * draw.normal(size=(4, 5, 3)) * SCALE).astype(np.float32))
-    outcome = Prefix(within * SCALE).verify(Proposal(draft), plan, np.zeros((4, 0, 2)))
+    outcome = scaled(Prefix(within), SCALE).verify(Proposal(draft), plan, np.zeros((4, 0, 2)))
     assert outcome.actions.shape == plan.actions.shape
     assert (np.abs(outcome.actions - plan.actions) <= within * SCALE * (1 + 1e-6)).all()
     assert (np.diff(outcome.accepted.astype(int), axis=1) <= 0).all()

@@ -46,7 +46,7 @@ def policy(tmp_path: Path) -> Iterator[FleetPolicy]:
             "platform": str(tmp_path / "platform"),
             "platform_name": "here",
         }
-        arm = {"checkpoint": str(asset("checkpoints/ball") / "target"), "rule": "replace"}
+        arm = {"checkpoint": str(asset("checkpoints/ball") / "target"), "rule": {"name": "replace"}}
         file = tmp_path / "fleet.yaml"
         file.write_text(yaml.safe_dump({"policies": {"arm": {**arm, "start_condition": keys}}}))
         (made,) = read_fleet(file).named

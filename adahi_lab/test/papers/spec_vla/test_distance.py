@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test.papers.still_target import NO_DRAWS, SCALE, Still, T, described, outcome_of, request_for
+from test.papers.still_target import NO_DRAWS, SCALE, Still, T, described, outcome_of, request_for, scaled
 
 from adahi_lab.papers.spec_vla.distance import Distance
 from adahi_ros.core.proposal import Proposal
@@ -30,7 +30,7 @@ def test_what_is_executed_is_never_further_off_than_allowed(seed: int, count: in
     draw = np.random.default_rng(seed)
     drafted = (draw.normal(size=(3, count, 2)) * SCALE).astype(np.float32)
     plan = Proposal((draw.normal(size=(3, T, 2)) * 0.3 * SCALE).astype(np.float32))
-    verdict = Distance(within * SCALE).verify(Proposal(drafted), plan, np.zeros((3, 0, 2)))
+    verdict = scaled(Distance(within)).verify(Proposal(drafted), plan, np.zeros((3, 0, 2)))
     assert verdict.actions.shape == plan.actions.shape
     assert (np.abs(verdict.actions - plan.actions) <= within * SCALE).all()
     for row, accepted in enumerate(verdict.accepted[:, 0]):
@@ -40,7 +40,7 @@ def test_what_is_executed_is_never_further_off_than_allowed(seed: int, count: in
 
 
 def test_each_entry_has_its_own_scale() -> None:
-    rule = Distance(0.25 * SCALE)
+    rule = scaled(Distance(0.25))
     for off, accepted in (((0.2, 2.0), True), ((0.3, 0.0), False), ((0.0, 2.6), False)):
         draft = np.zeros((1, T, 2), np.float32)
         draft[0, 2] = off
