@@ -33,7 +33,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(stage: Stage, exported: Path) -> Iterator[Server]:
-    stage.start_verifier(exported, target="arm", rule__name="replace", loads_targets=True)
+    stage.start_verifier(exported, target_name="arm", rule__name="replace", loads_targets=True)
     yield Server(stage)
     stage.processes.end()
 
@@ -61,7 +61,7 @@ def test_what_cannot_be_loaded_is_refused_and_the_others_are_served(server: Serv
 
 def test_a_robot_asks_the_policy_that_it_names(stage: Stage, server: Server, exported: Path) -> None:
     assert server.load("spare", exported / "target").success
-    stage.start_draft(exported, verification__target="spare", command__lockstep=True)
+    stage.start_draft(exported, verification__target_name="spare", command__lockstep=True)
     stage.activate()
     simulator = stage.start_simulator(lockstep=True, episodes=1)
     stage.processes.may_end = simulator

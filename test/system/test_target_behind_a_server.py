@@ -61,7 +61,7 @@ def policy() -> Iterator[PolicyServer]:
 def verifier(stage: Stage, policy: PolicyServer, tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("target") / "pi.yaml"
     path.write_text(yaml.safe_dump(target_file(policy.port, HORIZON, ROWS, COLUMNS)))
-    return stage.start("target_verifier_node", checkpoint=str(path), rule__name="replace", target="pi")
+    return stage.start("target_verifier_node", checkpoint=str(path), rule__name="replace", target_name="pi")
 
 
 def test_a_robot_executes_plans_of_a_policy_server_that_restarts(

@@ -77,8 +77,8 @@ def with_other_weights(exported: Path, folder: Path) -> Path:
 def test_a_backup_of_the_same_sizes_with_other_weights_gets_no_request(
     stage: Stage, exported: Path, start_backup: Callable[..., NodeProcess], tmp_path: Path
 ) -> None:
-    stage.start_verifier(exported, target="arm")
-    start_backup(with_other_weights(exported, tmp_path), target="arm")
+    stage.start_verifier(exported, target_name="arm")
+    start_backup(with_other_weights(exported, tmp_path), target_name="arm")
     draft = stage.start_draft(exported, verification__backups=["backup"])
     stage.activate()
     stage.wait(lambda: f"verifier {BACKUP} is not asked: policy_fingerprint: " in draft.output, "the refusal")

@@ -173,7 +173,7 @@ class DraftPolicyNode(ManagedNode):
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", STATUS_DEPTH, self._opened)
         self._opened.callback(self._while_active.close)
         reliability = values.verification.reliability
-        target, codes = values.verification.target, policy.signature.codes
+        target, codes = values.verification.target_name, policy.signature.codes
         sender = Sender.of_new_start(values.robot_id, target, None if codes is None else codes.fingerprint)
         beside = self._poll, self._say, self._opened
         self._transport = open_verifiers(self, values.verification, sender, *beside)

@@ -144,7 +144,7 @@ class TransportParameters:
 class DraftVerificationParameters(VerificationParameters):
     """Requests to the target, and what it sees."""
 
-    target: str = parameter(
+    target_name: str = parameter(
         "",
         "Name of the target at its verifier; '' for the verifier's first",
         optional=True,
@@ -186,6 +186,7 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         ("proposer", "proposer.name"),
         *((name, "proposer.file") for name in ("corrector", "intent", "index")),
         *((f"{name}.", "proposer.") for name in PROPOSERS),
+        ("verification.target", "verification.target_name"),
         ("verification.tokens_per_run", "verification.transport.tokens_per_run"),
         ("joint_names", "in the contract, as observations"),
         ("command.joint_names", "in the contract, as actions"),

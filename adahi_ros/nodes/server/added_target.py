@@ -30,7 +30,7 @@ def load_target(
     """
     try:
         # Check the name before a load that may take minutes.
-        if target_name(values.target, values.checkpoint) != default:
+        if target_name(values.target_name, values.checkpoint) != default:
             values = replace(values, intent="")
         return served_target(values, away, say)
     except ValueError as error:

@@ -177,7 +177,7 @@ class TargetVerifierNode(ManagedNode):
         if refusal:
             self._loader.send_response(LoadTarget.Response(message=refusal), header)
             return
-        values = replace(self._values, checkpoint=request.checkpoint, target=request.target)
+        values = replace(self._values, checkpoint=request.checkpoint, target_name=request.target)
         default = self._service.targets.names[0]
         loaded, self._loading = partial(self._on_loaded, self._service, header), True
 

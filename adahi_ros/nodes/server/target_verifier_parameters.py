@@ -114,13 +114,14 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         ("engine", "engine.name"),
         ("rule", "rule.name"),
         ("distance", "rule.within"),
+        ("target", "target_name"),
         *((f"{name}.", "rule.") for name in ACCEPTANCES),
     )
 
     autostart: bool = parameter(
         True, "Configure and activate the node when it starts; on failure the node ends with exit code 1"
     )
-    target: str = parameter(
+    target_name: str = parameter(
         "", "Name of the policy for robots; '' for the last two parts of checkpoint", optional=True
     )
     robots: tuple[str, ...] = parameter(
@@ -231,7 +232,7 @@ def served_target(
     """
     started_s = time.monotonic()
     verifier, device = _loaded(values, away)
-    name = target_name(values.target, values.checkpoint)
+    name = target_name(values.target_name, values.checkpoint)
     if not values.idle_unload_s:
         return target_by(values, name, TargetWorker(verifier), device)
     from adahi_ros.nodes.server.idle_target import IdleTarget

@@ -50,7 +50,7 @@ class Loading:
 
 @pytest.fixture
 def loading(nodes: NodesInProcess, exported: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loading]:
-    values = {"checkpoint": str(exported / "target"), "target": "arm", "loads_targets": True}
+    values = {"checkpoint": str(exported / "target"), "target_name": "arm", "loads_targets": True}
     loading = Loading(nodes, nodes.start(TargetVerifierNode, values))
 
     def slow(*arguments: Any) -> Any:
@@ -110,6 +110,6 @@ def test_the_encoder_of_intents_is_for_the_default_target(
 ) -> None:
     loaded: list[TargetVerifierParameters] = []
     monkeypatch.setattr(added_target, "served_target", lambda values, *_: loaded.append(values))
-    values = TargetVerifierParameters(checkpoint="ball/target", target=name, intent="plans/intent")
+    values = TargetVerifierParameters(checkpoint="ball/target", target_name=name, intent="plans/intent")
     added_target.load_target(values, "arm", lambda why: None, lambda text: None)
     assert [each.intent for each in loaded] == [intent]
