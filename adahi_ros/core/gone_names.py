@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import entry_points
 
 OURS = {
-    **dict.fromkeys(("plan_deviation", "surprise", "reversal", "adaptive_age"), "age, overlap or online"),
+    **dict.fromkeys(("plan_deviation", "surprise", "reversal", "adaptive_age", "overlap"), "age or online"),
     "learned": "the gate expected_error or online",
     "lerobot": "torch, with the checkpoint that 'adahi import vqbet' writes",
 }

@@ -16,7 +16,6 @@ GATES: Registry[type[Gate]] = Registry(
         "random": "adahi_ros.gates.scores:RandomGate",
         "age": "adahi_ros.gates.plans:AgeGate",
         "expected_error": "adahi_ros.gates.plans:ExpectedErrorGate",
-        "overlap": "adahi_ros.gates.plans:OverlapGate",
         "online": "adahi_ros.gates.online:OnlineGate",
         "always": "adahi_ros.gates.scores:AlwaysGate",
         "never": "adahi_ros.gates.scores:NeverGate",

@@ -320,6 +320,13 @@ def test_a_gate_can_go_by_the_state_of_the_link(fixed_policy: Make) -> None:
 
 
 def test_a_gate_forgets_an_episode_even_where_the_next_starts_late(fixed_policy: Make) -> None:
+    class Steps(Gate):
+        count = 0.0
+
+        def score(self, context: GateContext) -> np.ndarray:
+            self.count = 0.0 if context.begins else self.count + 1.0
+            return np.array([self.count])
+
     def scores(controller: Controller, first: int) -> list[float]:
         """Return those of an episode that is seen from this step on, with a plan of eight at every step."""
         controller.reset(0, [first])
@@ -334,7 +341,11 @@ def test_a_gate_forgets_an_episode_even_where_the_next_starts_late(fixed_policy:
         return found
 
     fresh, used = (
-        Controller(fixed_policy(DRAFT), ControllerConfig(ThresholdedGate("overlap", 0.1)), "plan")
+        Controller(
+            fixed_policy(DRAFT),
+            ControllerConfig(ThresholdedGate("steps", 0.1, Steps())),
+            "plan",
+        )
         for _ in "ab"
     )
     scores(used, 900)

@@ -181,7 +181,7 @@ def test_a_method_is_named_as_it_is_on_a_task() -> None:
         ("plan_16+12:continue", "Plan/16+12 continue"),
         ("plan_1+1:none", "Plan/1+1"),
         ("weighted_average_4", "Weighted average/4"),
-        ("plan:overlap@2.5", "plan:overlap@2.5"),
+        ("plan:expected_error@2.5", "plan:expected_error@2.5"),
         ("heisd", "HeiSD"),
     ],
 )
@@ -193,10 +193,10 @@ def test_a_method_has_a_label(name: str, label: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("age", "age:nothing", "nothing:replace", "age:replace:no", "age:replace:plan:", "draft:overlap"),
+        *("age", "age:nothing", "nothing:replace", "age:replace:no", "age:replace:plan:", "draft:age:0.5"),
         *("plan_0", "plan_", "plan_8+", "plan_8+0", "plan_8+100", "plan_8:continue", "plan_8+4:guess"),
         *("plan_8+4:", "draft_8", "latest_4", "average_0", "median_4", "draft_checks_plan:age@x", "plan_1.5"),
-        *("plan:telepathy", "plan:overlap@high", "plan:overlap@", "plan:overlap:0.5"),
+        *("plan:telepathy", "plan:age@high", "plan:age@", "plan:age:0.5"),
         *("retrieval_", "retrieval_8:age@1", "kerv_8", "retrieval:luck", "retrieval:age/luck@1"),
         *("draft+", "draft+age/", "draft+age@", "draft+age/luck", "+age", "draft/luck", "draft+age+age"),
     ],
@@ -218,13 +218,13 @@ def test_only_the_draft_itself_learns_from_replies_to_its_drafts() -> None:
 
 
 def test_a_threshold_that_is_not_given_is_searched_for_each_method() -> None:
-    names = ["plan:overlap", "corrector:overlap", "plan:random", "retrieval+expected_error"]
-    others = ["plan:overlap@1", "plan:always", "plan_4", "heisd", "kerv", "best"]
+    names = ["plan:expected_error", "corrector:age", "plan:random", "retrieval+expected_error"]
+    others = ["plan:age@1", "plan:always", "plan_4", "heisd", "kerv", "best"]
     searched = {name: name for name in names}
     assert gates_of_methods([*names, *others]) == searched_gates([*names, *others]) == searched
 
 
 def test_arguments_that_a_gate_does_not_take_are_refused() -> None:
-    expected = "gate overlap: got an unexpected keyword argument 'file'; its arguments are: none"
+    expected = "gate age: got an unexpected keyword argument 'file'; its arguments are: none"
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
-        ThresholdedGate("overlap", arguments={"file": "x"})
+        ThresholdedGate("age", arguments={"file": "x"})
