@@ -6,8 +6,6 @@ from __future__ import annotations
 from adahi_ros.core.registry import Registry
 from adahi_ros.gates.interface import Gate
 
-ORACLE = "oracle"  # knows the target's reply; only for evaluations, not for robots
-
 GATES: Registry[type[Gate]] = Registry(
     "adahi_ros.gates",
     {

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from adahi_lab.calibration.parameter_file import ORACLE
 from adahi_lab.calibration.target_plans import fresh_plans
 from adahi_lab.history import History
 from adahi_lab.tasks.episodes import World, for_target
@@ -19,7 +20,6 @@ from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, Observations
 from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.plans import distance
-from adahi_ros.gates.registry import ORACLE
 from adahi_ros.policies.interface import Actor, Policy, Sampling
 
 HARM = "harm"

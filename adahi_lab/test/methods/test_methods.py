@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from test.toys import assert_same, code_policy, played
 
-from adahi_lab.calibration.parameter_file import Calibration
+from adahi_lab.calibration.parameter_file import ORACLE, Calibration
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import Bench, Policies
@@ -30,7 +30,7 @@ from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.core.proposal import counted, probabilities_of, softmax
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.registry import GATES, ORACLE
+from adahi_ros.gates.registry import GATES
 
 ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method) and not method.by_plans]
 MANY = 300

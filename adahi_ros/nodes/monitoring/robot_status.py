@@ -219,7 +219,7 @@ def _printable(figures: Any) -> Any:
 
 
 def _plan(step: StepRecord) -> dict[str, object] | None:
-    if step.proposer == "draft" and not step.planned:
+    if step.draft_action and not step.planned:  # it drafts
         return None
     correction = step.correction
     return {
