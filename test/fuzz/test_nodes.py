@@ -64,6 +64,7 @@ class Driven:
                 gate__name="never",
                 verifier_wait_s=0.0,
                 safety__limits=limits,
+                safety__require_limits=False,
                 safety__require_enable=False,
                 command__lockstep=True,
                 qos_overrides={f"/{each}": {"subscription": {"reliability": "reliable"}} for each in topics},
