@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ THE_ROBOT = np.array([True])
 WAIT_POLICIES = ("wait", "ahead")
 BUSY = "the verifier is busy; it gets no requests for the time that it named"
 HELD_MEANWHILE = "the robot was held while the step waited for its reply"
+NOT_MEASURED = "the arm was not measured again while the step waited for its reply"
 UNTOLD = "instruction: empty, must say what to do: the target reads an instruction"
 
 
@@ -56,6 +58,8 @@ class ControlLoop(ControlStep):
         fallback: decides how long the draft may act alone.
         clock: monotonic time in seconds.
         ahead_period_s: control period of a robot with the wait policy `ahead`; None for `wait`.
+        acts_within_s: a step that waits longer commands nothing, unless a newer observation ends it: the arm
+            may have been moved since its own. Infinite for a simulator that waits for every command.
     """
 
     _stand_in: np.ndarray | None = None  # see `Controller.begin`
@@ -74,6 +78,7 @@ class ControlLoop(ControlStep):
         fallback: Fallback,
         clock: Callable[[], float],
         ahead_period_s: float | None = None,
+        acts_within_s: float = math.inf,
     ) -> None:
         self.controller = controller
         self.fallback = fallback
@@ -92,6 +97,7 @@ class ControlLoop(ControlStep):
         self._commands = commands
         self._status = status
         self._clock = clock
+        self._acts_within_s = acts_within_s
         self._alone_s = 0.0
         self._waiting: ActiveStep | None = None
         self._last: ActiveStep | None = None
@@ -221,17 +227,18 @@ class ControlLoop(ControlStep):
         self.totals.repeated += 1
         if last.withheld and self._trouble is None:
             self._commands.observed()
-            self._send_again(replace(last, observation=observation, received_s=received_s))
+            again = replace(last, observation=observation, received_s=received_s)
+            self._send_again(replace(again, outdated=False, newest=None))
         else:
             self._commands.repeat(observation)
 
     def _send_again(self, before: ActiveStep) -> None:
         """Decide again on a step that was proposed before."""
         step = self.controller.again(before.step)
-        active = replace(before, step=step, pending=None, outdated=False, newest=None)
+        active = replace(before, step=step, pending=None)
         outcome = self.decide(active)
         if outcome is not None:
-            self.finish(active, outcome)
+            self._finish_late(active, outcome)
 
     def propose(self, observation: Observation, received_s: float) -> ActiveStep:
         """See `ControlStep`.
@@ -360,12 +367,24 @@ class ControlLoop(ControlStep):
         self._finish_late(waiting, self._of_assignment(outcome))
 
     def _finish_late(self, waiting: ActiveStep, outcome: Outcome) -> None:
-        """End a step that waited; without an action if the robot was held meanwhile."""
+        """End a step that waited; without an action if the robot was held, or its arm not measured, since."""
         if self._commands.resumes():
             self._forget_plans()
             self.controller.forget_plan()
             waiting.outdated, outcome = True, Outcome(None, Reason.SUPERSEDED, HELD_MEANWHILE)
+        elif waiting.newest is None and self._clock() - waiting.received_s > self._acts_within_s:
+            waiting.outdated, outcome = True, Outcome(None, Reason.SUPERSEDED, NOT_MEASURED)
         self.finish(waiting, outcome)
+
+    def _drop_waiting(self) -> None:
+        """Cancel all requests; a pending step ends without an action."""
+        self._forget_plans()
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            assert waiting.pending is not None
+            self._session.cancel(waiting.pending)
+            waiting.outdated = True
+            self.finish(waiting, Outcome(None, Reason.SUPERSEDED, HELD_MEANWHILE))
 
     def _of_assignment(self, outcome: Outcome) -> Outcome:
         """Return the outcome; without its reply, if that was made before the robot's newest assignment."""

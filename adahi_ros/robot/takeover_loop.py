@@ -64,10 +64,11 @@ class TakeoverLoop(ControlLoop):
         self._driven = self._yields = False
         self._stand_in = None
 
-    def _note_who_drives(self) -> None:
-        """Notice a change of who drives."""
+    def _note_who_drives(self) -> bool:
+        """Return whether somebody else drives now than at the last call; then drop what is from before."""
         drives = self._person.drives
-        if drives != self._driven:
+        changed = drives != self._driven
+        if changed:
             self._driven, self._yields = drives, not drives
             # A policy without a valid action must not keep a person from driving.
             nothing = np.full((1, self.controller.policy.signature.action_dim), np.nan, np.float32)
@@ -75,9 +76,10 @@ class TakeoverLoop(ControlLoop):
             if self._last is not None:  # its observation may be repeated, its command must not
                 self._last = replace(self._last, withheld=True)
             self.controller.forget_plan()
-            self._request_again()
+            self._drop_waiting()
         if self._yields:
             self._yields = not self._person.at_rest
+        return changed
 
     @property
     def _trouble(self) -> Outcome | None:
@@ -92,13 +94,17 @@ class TakeoverLoop(ControlLoop):
 
     def limit(self, active: ActiveStep, outcome: Outcome) -> Outgoing:
         """See `ControlStep`; what the person wants, while one drives."""
-        self._note_who_drives()  # a person may have taken over while the step waited for its reply
+        # A step that waited while the one who drives changed acts by a measurement from before.
+        active.outdated |= self._note_who_drives() and active.pending is not None
         if not self._driven:
             outgoing = super().limit(active, outcome)
             if self._yields:
                 active.outcome = replace(active.outcome, reason=Reason.PERSON, message=RESTS)
             return outgoing
-        outgoing = self._person.limit(active.observation)
+        if active.outdated:
+            outgoing = self._commands.limit(None, active.newest or active.observation)
+        else:
+            outgoing = self._person.limit(active.newest or active.observation)
         held = "" if outgoing.action is not None else self._person.held() or RESTS
         active.withheld, active.outcome = True, Outcome(None, Reason.PERSON, held)
         return outgoing

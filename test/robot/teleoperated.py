@@ -12,7 +12,7 @@ from adahi_ros.contract.contract import MeasuredPositions
 from adahi_ros.protocol.records import StepRecord
 from adahi_ros.robot.takeover_loop import TakeoverLoop
 from adahi_ros.safety.commands import Commands, Outgoing
-from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.envelope import PAUSE_S, RESTS, Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.permission import Permission
@@ -156,6 +156,7 @@ class Teleoperated(Robot):
             base.fallback,
             lambda: self.link.now_s,
             PERIOD_S if named.get("plans") and not named.get("waits") else None,
+            max(RESTS * PERIOD_S, PAUSE_S),
             person=Person(self.arm),
         )
         self.teleoperator = np.full(size, -1.0)

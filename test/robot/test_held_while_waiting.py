@@ -35,7 +35,11 @@ def waiting(fixed_policy: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -
     def limit(action: np.ndarray | None, observation: Observation) -> Outgoing:
         return arm.commands.limit(action, robot.measured[observation.stamp_ns], arm._now_s())
 
+    def persons(observation: Observation) -> Outgoing:
+        return arm._person.limit(robot.measured[observation.stamp_ns], arm._now_s())
+
     monkeypatch.setattr(arm, "limit", limit)
+    monkeypatch.setattr(robot.loop._person, "limit", persons)
     arm.permission.set_enabled(True, robot.link.now_s)
     robot.link.delay_s = (0.002, 0.002)
     robot.go(12)
@@ -70,6 +74,42 @@ def test_a_moved_arm_is_not_commanded_by_a_step_from_before_a_gap(waiting: Measu
     waiting.see(1, waiting.step)
     assert len(waiting.moves) == before
     assert waiting.arm.guard.holding
+
+
+@pytest.mark.parametrize("ends", ["its reply", "its deadline"])
+def test_a_step_from_before_a_push_moves_nothing(waiting: Measured, ends: str) -> None:
+    before, step = len(waiting.moves), waiting.step
+    waiting.pass_time(3 * PERIOD_S)
+    waiting.arm.at = waiting.arm.at + 1.5 * STEP
+    waiting.verifier.replies = ends == "its reply"
+    waiting.pass_time(0.6)
+    assert len(waiting.moves) == before
+    ended = next(record for record in waiting.records if record.step == step)
+    assert (ended.action, ended.reason) == ((), Reason.SUPERSEDED)
+
+
+@pytest.mark.parametrize("ends", ["its reply", "its deadline", "a newer observation"])
+def test_a_person_who_stands_still_moves_nothing_back(waiting: Measured, ends: str) -> None:
+    waiting.pass_time(3 * PERIOD_S)
+    waiting.arm.at = waiting.arm.at + 1.5 * STEP
+    pushed, before = waiting.arm.at.copy(), len(waiting.arm.sent)
+
+    def stand_still(periods: int) -> None:
+        for _ in range(periods):
+            waiting.press(True)
+            waiting.command()
+            waiting.arm.look()
+            waiting.pass_time(PERIOD_S)
+
+    stand_still(1)
+    if ends == "a newer observation":
+        waiting.step += 1
+        waiting.see(1, waiting.step)
+    waiting.verifier.replies = ends == "its reply"
+    stand_still(8)
+    waiting.drive(5)
+    for _, command, _ in waiting.arm.sent[before:]:
+        np.testing.assert_allclose(command, pushed, atol=0.5 * STEP)
 
 
 @pytest.mark.parametrize("happens", [stop_and_press, take_and_give_back])

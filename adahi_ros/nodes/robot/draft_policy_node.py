@@ -14,6 +14,7 @@ Publishes `command` (by default trajectory_msgs/JointTrajectory), `draft_status`
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -66,6 +67,7 @@ from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.outcomes import DraftError, Fallback
 from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.transports import TRANSPORTS
+from adahi_ros.safety.envelope import PAUSE_S, RESTS
 
 if TYPE_CHECKING:
     from adahi_ros.contract.contract import Contract
@@ -207,6 +209,7 @@ class DraftPolicyNode(ManagedNode):
             Fallback(values.fallback_limit if values.fallback == "hold" else None, bool(values.checkpoint)),
             time.monotonic,
             contract.period_s if values.wait_policy == "ahead" else None,
+            math.inf if values.command.lockstep else max(RESTS * contract.period_s, PAUSE_S),
         )
         self._opened.callback(self._stop_loop)  # runs before timer and clients are destroyed
         self._loop.tell(values.instruction)
