@@ -265,11 +265,6 @@ class Reply:
     fault: str = ""
     assignment: int = NO_ASSIGNMENT
 
-    @property
-    def about(self) -> tuple[int, int, int]:
-        """Identifies the request that it answers."""
-        return self.episode, self.step, self.first_step
-
 
 def fingerprint_number(fingerprint: str) -> int:
     """Return a fingerprint of 16 hexadecimal digits as a number, `NO_FINGERPRINT` for an empty one."""

@@ -319,6 +319,7 @@ class ControlLoop(ControlStep):
 
     def _request(self, active: ActiveStep, needed_in_s: float, committed: int = 0) -> Request:
         """Return the request of a step, with the actions that are executed before its reply arrives."""
+        without_actions = self.controller.drops_actions
         if committed:
             draft = self.controller.committed(active.step, committed)
             committed = draft.actions.shape[1]
@@ -331,7 +332,7 @@ class ControlLoop(ControlStep):
         observation, window = active.observation, self._view.window(target)
         episode, step = observation.episode, observation.step
         draft = self._session.sent_parts.select(draft, committed)
-        content = committed, instruction, needed_in_s, self.controller.drops_actions
+        content = committed, instruction, needed_in_s, without_actions
         return Request.from_draft(draft, episode, step, window, *content)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:

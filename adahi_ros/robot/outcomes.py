@@ -101,9 +101,8 @@ class PendingRequest:
         request = self.request
         if not (request.data and reply.rule_data) or request.without_actions or self.round_s is not None:
             return False
-        return (
-            reply.status == OK and not reply.fault and reply.about == request.about and not len(reply.actions)
-        )
+        named = reply.episode, reply.step, reply.first_step
+        return reply.status == OK and not reply.fault and named == request.about and not len(reply.actions)
 
     @property
     def due_s(self) -> float:
@@ -134,8 +133,9 @@ def judged(
     if reply.status != OK:
         message = reply.message or f"status {reply.status}"
         return Outcome(None, Reason.REFUSED, message, reply_bytes=size)
-    if reply.about != request.about:
-        message = f"episode_id, step_id, first_step: {reply.about}, must be {request.about}"
+    named = reply.episode, reply.step, reply.first_step
+    if named != (request.episode, request.step, request.first_step):
+        message = f"episode_id, step_id, first_step: {named}, must be {request.about}"
         return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     if not 0.0 <= reply.compute_ms < math.inf:
         message = f"compute_time_ms: {reply.compute_ms}, must be finite and at least 0"
@@ -177,7 +177,7 @@ def _left_out(target: Description, request: Request, accepted: Sequence[bool]) -
         request: as it was sent.
         accepted: which parts of the draft the reply accepts.
     """
-    ahead = request.ahead
+    ahead = request.first_step - request.step
     if not (target.rule.keeps_drafts and accepted and all(accepted)):
         return ahead
     drafted = request.actions.size // target.signature.action_dim

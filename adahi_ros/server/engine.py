@@ -52,11 +52,13 @@ class _Received(NamedTuple):
         key: identical only for copies of one request.
         request: as it was sent.
         window: the completed window.
+        ahead: how many control steps after the request's step the reply begins.
     """
 
     key: Hashable
     request: Request
     window: KnownWindow
+    ahead: int
 
 
 class _Checked(NamedTuple):
@@ -201,7 +203,7 @@ class Engine:
         completely accepted draft. A reply with an intent only has no actions.
         """
         received = checked.received
-        skipped = self._signature.horizon if received.request.without_actions else received.request.ahead
+        skipped = self._signature.horizon if received.request.without_actions else received.ahead
         if self._terms.acceptance.keeps_drafts and verdict.accepted.all():
             skipped = max(skipped, checked.request.draft.actions.shape[1])
         if any(verdict.asks):
@@ -219,7 +221,7 @@ class Engine:
         request = received.request
         kept = self._windows.keep(request.robot_id, received.window, now_s)
         accepted = tuple(map(bool, verdict.accepted[0]))
-        about = request.about
+        about = request.episode, request.step, request.first_step
         return Reply(
             *(OK, "", *about, accepted, verdict.actions.ravel()),
             window_kept=kept,
@@ -241,7 +243,8 @@ class Engine:
                 RequestFault.TOKENIZER_MISMATCH,
                 f"tokenizer_fingerprint: {request.fingerprint:016x}, must be {allowed}",
             )
-        if not 0 <= request.ahead < self._signature.horizon:
+        ahead = request.first_step - request.step
+        if not 0 <= ahead < self._signature.horizon:
             allowed = f"from {request.step} to {request.step + self._signature.horizon - 1}"
             what = f"first_step: {request.first_step}, must be {allowed}"
             raise RequestError(RequestFault.WRONG_SHAPE, what)
@@ -256,7 +259,7 @@ class Engine:
             *(each.tobytes() for each in (request.codes, request.counts, request.actions)),
             request.rule_data if isinstance(self._terms.acceptance, DataRule) else b"",
         )
-        return _Received(key, request, window)
+        return _Received(key, request, window, ahead)
 
     def _checked(self, received: _Received) -> _Checked:
         request, window = received.request, received.window
@@ -274,7 +277,7 @@ class Engine:
             request.counts,
             request.actions,
             request.instruction,
-            received.request.ahead,
+            received.ahead,
             images,
             request.rule_data,
         )

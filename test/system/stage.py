@@ -37,13 +37,14 @@ BEST_EFFORT = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 PATIENT: Mapping[str, Any] = {
     "gate__name": "always",
     "deadline_s": 5.0,
+    "command__lockstep": True,
     "verifier_wait_s": 30.0,
     "safety__hold_after_s": 60.0,
     "safety__require_enable": False,
     "safety__require_limits": False,
     "fallback": "draft",
 }
-"""Of a simulated robot that sends each draft, on a machine of any load."""
+"""Of a simulated robot that sends each draft, and waits for each command, on a machine of any load."""
 
 
 def reliable_input(*topics: str) -> dict[str, Any]:

@@ -29,7 +29,12 @@ NUMBERS = {
 def plan_robot(stage: Stage, files: PolicyFiles, **changes: object) -> NodeProcess:
     for name in ("draft", f"{PLANS}/target"):
         load_policy(files.folder / name, "onnxruntime")
-    ahead = {"proposer__name": "plan", "wait_policy": "ahead", "command__points": POINTS}
+    ahead = {
+        "proposer__name": "plan",
+        "wait_policy": "ahead",
+        "command__points": POINTS,
+        "command__lockstep": False,
+    }
     return stage.start_draft(files.folder, **{**ahead, **changes})
 
 

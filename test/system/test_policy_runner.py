@@ -88,7 +88,7 @@ class Client:
 def client(stage: Stage, exported: Path) -> Iterator[Client]:
     """A robot whose policy waits for goals, in a world that ends its episodes."""
     verifier = stage.start_verifier(exported)
-    stage.start_draft(exported, command__lockstep=True)
+    stage.start_draft(exported)
     client = Client(stage, verifier)
     client.start_runner()
     yield client

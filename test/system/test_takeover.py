@@ -16,6 +16,7 @@ from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import Bool
 
 from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
+from adahi_ros.core.assets import asset
 from adahi_ros.nodes.common.messages import to_joint_state
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policies.backends import load_policy
@@ -186,10 +187,6 @@ def test_a_person_who_is_silent_keeps_the_arm_through_cleanup(
     [
         ({"takeover__button": 3}, "takeover.button: 3, must be -1 without takeover.command"),
         ({"takeover__command": "joint_state"}, "safety.limits"),
-        (
-            {"takeover__command": "joint_state", "command__field": "accelerations", "safety__limits": "none"},
-            "takeover.command: 'joint_state', must not be",
-        ),
     ],
 )
 def test_what_does_not_go_with_a_takeover_is_refused(
@@ -198,3 +195,14 @@ def test_what_does_not_go_with_a_takeover_is_refused(
     draft = start(stage, files, **changes)
     assert not stage.change_state("configure")
     assert says in stage.end(draft)
+
+
+def test_a_message_type_without_the_commanded_field_is_refused(
+    stage: Stage, files: PolicyFiles, tmp_path: Path
+) -> None:
+    contract = asset("config/contracts/ball.yaml").read_text().replace("positions.", "accelerations.")
+    (tmp_path / "arm.yaml").write_text(contract)
+    given = {"contract": str(tmp_path / "arm.yaml"), "safety__limits": "none"}
+    draft = start(stage, files, takeover__command="joint_state", **given)
+    assert not stage.change_state("configure")
+    assert "takeover.command: 'joint_state', must not be" in stage.end(draft)
