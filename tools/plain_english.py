@@ -13,8 +13,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("adahi_ros", "adahi_lab/adahi_lab", "adahi_lab/launch", "adahi_msgs", "launch")
-CHECKED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", *CODE)
-SUFFIXES = (".md", ".py", ".msg", ".srv", ".action")
+CHECKED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.rst", "adahi_lab/CHANGELOG.rst", "docs", *CODE)
+PAGES = (".md", ".rst")
+SUFFIXES = (*PAGES, ".py", ".msg", ".srv", ".action")
 LONGEST = 35  # words of a sentence on a page
 TEXT = 20  # characters; longer string literals are texts
 EXCEPTION = "plain: ok"
@@ -35,7 +36,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
     """Yield numbers and lines of a page, or of the comments and texts of a file."""
     source = path.read_text()
     lines = source.splitlines()
-    if path.suffix == ".md":
+    if path.suffix in PAGES:
         yield from enumerate(re.sub(r"`[^`\n]*`", "X", source).splitlines(), 1)
     elif path.suffix != ".py":
         yield from ((number, line.partition("#")[2]) for number, line in enumerate(lines, 1))

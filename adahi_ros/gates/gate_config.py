@@ -124,7 +124,7 @@ class ControllerConfig:
     Attributes:
         trigger: decides which drafts to transmit.
         smoothing: weight of the newest action in the moving average, in (0, 1].
-        normalization: of the deviation, a key of `deviation.NORMALIZATIONS`.
+        normalization: of the deviation, a key of `NORMALIZATIONS`.
         draft_temperature: of the code distributions that the draft samples from, above zero.
 
     Raises:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulated worlds, their experts and demonstrations.
 
-A new task is a class that implements `base.Task`, a class that implements `base.Expert`, and an entry in
+A new task is a class that implements `Task`, a class that implements `Expert`, and an entry in
 `TASKS`, or an entry point of another package; or, for a Gymnasium environment, a file config/tasks/NAME.yaml.
 """
 
