@@ -143,6 +143,7 @@ class Teleoperated(Robot):
         super().__init__(*given, **named)
         size = self.policy.signature.action_dim
         self.arm = Arm(lambda: self.link.now_s, size, guard, required)
+        self.person = Person(self.arm)
         base, self.presses, self.step = self.loop, 0, 0
         self.loop = TakeoverLoop(
             base.controller,
@@ -157,7 +158,7 @@ class Teleoperated(Robot):
             lambda: self.link.now_s,
             PERIOD_S if named.get("plans") and not named.get("waits") else None,
             max(RESTS * PERIOD_S, PAUSE_S),
-            person=Person(self.arm),
+            person=self.person,
         )
         self.teleoperator = np.full(size, -1.0)
 

@@ -39,7 +39,7 @@ def waiting(fixed_policy: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -
         return arm._person.limit(robot.measured[observation.stamp_ns], arm._now_s())
 
     monkeypatch.setattr(arm, "limit", limit)
-    monkeypatch.setattr(robot.loop._person, "limit", persons)
+    monkeypatch.setattr(robot.person, "limit", persons)
     arm.permission.set_enabled(True, robot.link.now_s)
     robot.link.delay_s = (0.002, 0.002)
     robot.go(12)
