@@ -62,8 +62,10 @@ def test_a_file_of_ones_own_is_gone_by(ball: Path, tmp_path: Path) -> None:
         run("replay", ball, "--params", own, "--methods", "best", *written)
         calls[threshold] = json.loads(figures.read_text())["methods"]["best"]["calls"]
     assert calls[3.0] > 2 * calls[11.0] > 0
-    del values["/**/draft_policy"]["ros__parameters"]["safety"]
-    values["/**/draft_policy"]["ros__parameters"]["checkpoint"] = str(tmp_path / "arm/draft")
+    contract = asset("config/contracts/ball.yaml").read_text().replace("robot_type: ball", "robot_type: arm")
+    (tmp_path / "arm.yaml").write_text(contract)
+    own_arm = {"checkpoint": str(tmp_path / "arm/draft"), "contract": str(tmp_path / "arm.yaml")}
+    values["/**/draft_policy"]["ros__parameters"] |= own_arm
     shutil.copytree(named("ball", CHECKPOINTS), tmp_path / "arm")
     own.write_text(yaml.safe_dump(values))
     output = run("replay", ball, "--params", own, "--out", tmp_path / "a.png")
@@ -141,7 +143,7 @@ NOT_THERE: dict[str, tuple[list[Any], str]] = {
     "params": (["--params", "no.yaml"], "--params: no.yaml, no such file"),
     "other_params": (
         ["--params", asset("config/verifier.yaml")],
-        "checkpoint: None, must be FOLDER/NAME of a",
+        "contract: '', must be a YAML file or one of",
     ),
     "contract": (["--contract", "no.yaml"], "contract: 'no.yaml', no such file"),
     "calibration": (["--calibration", "no.yaml"], "--calibration: no.yaml, no such file"),
