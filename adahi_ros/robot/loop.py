@@ -168,12 +168,18 @@ class ControlLoop(ControlStep):
 
     def _request_again(self) -> None:
         """Cancel all requests; a pending step sends a new one."""
+        waiting = self._cancelled()
+        if waiting is not None:
+            self._send_again(waiting)
+
+    def _cancelled(self) -> ActiveStep | None:
+        """Cancel all requests; return the pending step, which is none any more."""
         self._forget_plans()
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             assert waiting.pending is not None
             self._session.cancel(waiting.pending)
-            self._send_again(waiting)
+        return waiting
 
     def stop(self) -> None:
         """Drop a pending step without a command, and reset."""
@@ -379,11 +385,8 @@ class ControlLoop(ControlStep):
 
     def _drop_waiting(self) -> None:
         """Cancel all requests; a pending step ends without an action."""
-        self._forget_plans()
-        waiting, self._waiting = self._waiting, None
+        waiting = self._cancelled()
         if waiting is not None:
-            assert waiting.pending is not None
-            self._session.cancel(waiting.pending)
             waiting.outdated = True
             self.finish(waiting, Outcome(None, Reason.SUPERSEDED, HELD_MEANWHILE))
 

@@ -71,8 +71,8 @@ def named_command_limits(name: str, what: Commanded) -> dict[str, Judge]:
 def limits_warning(name: str, what: Commanded, measured: MeasuredPositions) -> str | None:
     """Return a warning about the limits of this name, for the operator; None for nothing."""
     if name in ("", NO_LIMITS):
-        cure = "" if name else "; name a file"
-        return f"safety.limits: {name!r}, nothing limits where, and how fast, commands move{cure}"
+        advice = "" if name else "; name a file"
+        return f"safety.limits: {name!r}, nothing limits where, and how fast, commands move{advice}"
     unknown = [
         name
         for name, field in zip(what.names, what.fields, strict=True)
