@@ -10,7 +10,7 @@ import numpy as np
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.protocol.records import Reason
-from adahi_ros.robot.loop import ControlLoop
+from adahi_ros.robot.loop import HELD_MEANWHILE, ControlLoop
 from adahi_ros.robot.outcomes import ActiveStep, Outcome
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ class Person(Protocol):
     @property
     def drives(self) -> bool:
         """A person drives now."""
+
+    @property
+    def takeovers(self) -> int:
+        """How often a person has taken over: one may be over before the next observation."""
 
     @property
     def at_rest(self) -> bool:
@@ -52,6 +56,7 @@ class TakeoverLoop(ControlLoop):
         super().__init__(*given, **named)
         self._person = person
         self._driven = False  # a person drove the last step
+        self._takeovers = person.takeovers  # at the last step
 
     def observe(self, observation: Observation) -> float | None:
         """See `ControlLoop`."""
@@ -65,11 +70,11 @@ class TakeoverLoop(ControlLoop):
         self._stand_in = None
 
     def _note_who_drives(self) -> bool:
-        """Return whether somebody else drives now than at the last call; then drop what is from before."""
-        drives = self._person.drives
-        changed = drives != self._driven
+        """Return whether somebody else drove since the last call; then drop what is from before."""
+        drives, takeovers = self._person.drives, self._person.takeovers
+        changed = drives != self._driven or takeovers != self._takeovers
         if changed:
-            self._driven, self._yields = drives, not drives
+            self._driven, self._takeovers, self._yields = drives, takeovers, not drives
             # A policy without a valid action must not keep a person from driving.
             nothing = np.full((1, self.controller.policy.signature.action_dim), np.nan, np.float32)
             self._stand_in = nothing if drives else None
@@ -95,7 +100,8 @@ class TakeoverLoop(ControlLoop):
     def limit(self, active: ActiveStep, outcome: Outcome) -> Outgoing:
         """See `ControlStep`; what the person wants, while one drives."""
         # A step that waited while the one who drives changed acts by a measurement from before.
-        active.outdated |= self._note_who_drives() and active.pending is not None
+        if self._note_who_drives() and active.pending is not None:
+            active.outdated, outcome = True, Outcome(None, Reason.SUPERSEDED, HELD_MEANWHILE)
         if not self._driven:
             outgoing = super().limit(active, outcome)
             if self._yields:

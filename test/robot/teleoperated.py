@@ -126,6 +126,10 @@ class Person:
         return self._arm.takeover.person
 
     @property
+    def takeovers(self) -> int:
+        return self._arm.takeover.count
+
+    @property
     def at_rest(self) -> bool:
         return not self._arm.guard.moving
 

@@ -131,3 +131,21 @@ def test_a_step_from_before_a_hold_moves_nothing(
     ended = next(record for record in waiting.records if record.step == step)
     assert ended.action == ()
     assert ended.reason in (Reason.SUPERSEDED, Reason.PERSON)
+
+
+def test_a_short_takeover_counts_again_before_the_policy_acted(waiting: Measured) -> None:
+    waiting.drive(5)
+    waiting.press(False)
+    for _ in range(12):  # the policy has the arm again, and no reply
+        waiting.pass_time(PERIOD_S)
+        waiting.arm.look()
+    waiting.step += 1
+    waiting.see(1, waiting.step)
+    before, step = len(waiting.moves), waiting.step
+    waiting.pass_time(0.002)
+    take_and_give_back(waiting)
+    waiting.verifier.replies = True
+    waiting.pass_time(0.45)
+    assert len(waiting.moves) == before
+    ended = next(record for record in waiting.records if record.step == step)
+    assert (ended.action, ended.reason) == ((), Reason.SUPERSEDED)

@@ -127,6 +127,11 @@ class Teleoperator:
         return self._takeover.person
 
     @property
+    def takeovers(self) -> int:
+        """See `Person`."""
+        return self._takeover.count
+
+    @property
     def at_rest(self) -> bool:
         """See `Person`."""
         return not self._publisher.guard.moving
