@@ -43,6 +43,7 @@ from rich.table import Table
 from adahi_lab.bench.link_ends import dds_environment, run_at_robot, serving
 from adahi_lab.bench.loop_latency import in_rounds
 from adahi_lab.calibration.parameter_file import load_calibration
+from adahi_lab.cli.output import progress, write_json
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_lab.evaluation.metrics import wilson_interval
@@ -54,7 +55,7 @@ from adahi_lab.peers.closed_loop import Drive, EpisodeLog, load_logs
 from adahi_lab.peers.driving import BACKEND
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_lab.tasks import make
-from adahi_ros.cli.terminal import progress, say, write_json
+from adahi_ros.cli.terminal import say
 from adahi_ros.core.assets import asset
 
 

@@ -32,7 +32,8 @@ from trajectory_msgs.msg import JointTrajectory
 
 from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_lab.nodes.observer import Observer
-from adahi_ros.nodes.common.messages import to_joint_state, to_task_state
+from adahi_lab.nodes.task_state import to_task_state
+from adahi_ros.nodes.common.messages import to_joint_state
 
 TREE = Path(__file__).parents[1]
 JOINTS = ("plate_roll_joint", "plate_pitch_joint")

@@ -17,6 +17,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from adahi_lab.cli.output import job_bar
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.evaluate import Comparison, Run, play
 from adahi_lab.evaluation.metrics import wilson_interval
@@ -25,7 +26,6 @@ from adahi_lab.reporting.tables import narrow_table, number
 from adahi_lab.tasks.libero.expert import LiberoGoalExpert
 from adahi_lab.tasks.libero.scene_files import PERTURBED, SUITE
 from adahi_lab.tasks.libero.suites import LiberoStates
-from adahi_ros.cli.terminal import job_bar
 
 EXPERT = "expert"
 

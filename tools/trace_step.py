@@ -25,6 +25,7 @@ import numpy as np
 import adahi_ros
 from adahi_lab.evaluation.task_contract import contract_values
 from adahi_lab.nodes.called_verifier import CalledTransport, CalledVerifier
+from adahi_lab.nodes.task_state import to_task_state
 from adahi_lab.tasks import make
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.commanded import commanded
@@ -32,7 +33,7 @@ from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.core.assets import asset
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.nodes.common.messages import to_joint_state, to_status, to_task_state
+from adahi_ros.nodes.common.messages import to_joint_state, to_status
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.records import StepRecord

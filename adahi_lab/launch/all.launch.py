@@ -7,9 +7,10 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
 from launch.launch_description_sources import get_launch_description_from_python_launch_file
 
+from adahi_lab.nodes.chosen import BOOLEAN, Chosen
 from adahi_lab.nodes.method_files import parameter_files, verifier_defaults
 from adahi_ros.core.assets import asset
-from adahi_ros.nodes.launching.arguments import BOOLEAN, ArgumentsCheck, Chosen, with_arguments_checked
+from adahi_ros.nodes.launching.arguments import ArgumentsCheck, with_arguments_checked
 
 JOBS = ("verifier", "draft", "simulation")
 OURS = ("params_file", "verifier_params_file")  # arguments with other defaults than in those files

@@ -9,8 +9,9 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import SetRemap
 
+from adahi_lab.nodes.chosen import Chosen
 from adahi_ros.core.assets import asset
-from adahi_ros.nodes.launching.arguments import Chosen, with_arguments_checked
+from adahi_ros.nodes.launching.arguments import with_arguments_checked
 
 URDF = asset("config/urdf/panda_kitchen.urdf")
 INPUTS = {  # input topic of a real robot's controller, by command interface

@@ -17,9 +17,10 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
+from adahi_lab.nodes.chosen import BOOLEAN, Chosen
 from adahi_lab.nodes.command_inputs import INTERFACES
 from adahi_ros.core.assets import asset
-from adahi_ros.nodes.launching.arguments import BOOLEAN, ENCLAVE, Chosen, with_arguments_checked
+from adahi_ros.nodes.launching.arguments import ENCLAVE, with_arguments_checked
 from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, fail_with_it, leave_interrupts_to_launch
 
 CHOSEN = {"": "joint_trajectory"} | {name: name for name in INTERFACES}

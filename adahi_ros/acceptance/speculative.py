@@ -16,24 +16,6 @@ from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.core.proposal import Proposal, probabilities_at, residual, sample
 
 
-def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the probability that `speculative_sample` rejects each code: 1 - min(1, q/p), equation (8).
-
-    Args:
-        p: (..., N, K), the distributions of the sampled codes.
-        q: (..., N, K), the target's.
-        codes: (..., N).
-
-    Returns:
-        (..., N) float64.
-    """
-    p_code = probabilities_at(p, codes).astype(np.float64)
-    q_code = probabilities_at(q, codes).astype(np.float64)
-    kept = np.divide(q_code, p_code, out=np.ones_like(q_code), where=p_code > q_code)
-    rejected: np.ndarray = 1.0 - kept
-    return rejected
-
-
 def speculative_sample(
     p: np.ndarray, q: np.ndarray, codes: np.ndarray, uniforms: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -7,29 +7,14 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, CallbackParam, Option
+from typer import CallbackParam, Option
 
-from adahi_ros.core.assets import asset, roots, shipped
-from adahi_ros.core.missing_assets import how_to_get
-from adahi_ros.core.written_files import check_writable
+from adahi_ros.core.assets import roots
 
 if TYPE_CHECKING:
-    from adahi_ros.core.trajectories import Trajectories
+    pass
 
 SHIPPED = ("config", "checkpoints")  # verbs also write here
-PICTURE_SUFFIXES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp")
-
-
-def folder_named(name: str) -> Path:
-    """Return the folder of the shipped checkpoints of a name; raises as `folder_of`."""
-    relative = f"checkpoints/{name}"
-    if not shipped(relative):
-        way = how_to_get(relative, roots())
-        found = "installed" if way else "shipped"
-        raise ValueError(
-            f"--checkpoints: none, must be given for {name}, of which no policies are {found}{way}"
-        )
-    return asset(relative)
 
 
 def is_shipped(path: Path) -> bool:
@@ -38,87 +23,6 @@ def is_shipped(path: Path) -> bool:
     return path.is_file() and any(
         path.is_relative_to((root / folder).resolve()) for root in roots() for folder in SHIPPED
     )
-
-
-def recorded(dataset: Path, task: str) -> Trajectories:
-    """Return the contents of a folder of 'adahi data from-bag'.
-
-    Raises:
-        ValueError: it is another kind of folder, or of another task or robot.
-    """
-    from adahi_ros.bags.bag_dataset import TRAJECTORIES
-    from adahi_ros.core.trajectories import Trajectories
-
-    if not (dataset / TRAJECTORIES).is_file():
-        raise ValueError(
-            f"--data: {dataset}, has no {TRAJECTORIES}; make it with 'adahi data from-bag' or "
-            "'adahi data from-lerobot'"
-        )
-    data = Trajectories.load(dataset / TRAJECTORIES)
-    if task != data.task:
-        raise ValueError(f"task: {task!r}, must be {data.task!r}, which {dataset} is of")
-    return data
-
-
-def existing(option: str, path: Path) -> Path:
-    """Return the file of an option.
-
-    Raises:
-        ValueError: it does not exist; names the option.
-    """
-    path = path.expanduser()  # a shell leaves --option=~/file as it is
-    if not path.is_file():
-        raise ValueError(f"{option}: {path}, no such file")
-    return path
-
-
-def recipe_file(recipe: Path | None, *names: str) -> Path:
-    """Return a recipe file: the given one, or the first of some names that is shipped.
-
-    Raises:
-        ValueError: it does not exist, or none is given and none is shipped.
-    """
-    if recipe is not None:
-        return existing("--recipe", recipe)
-    for name in names:
-        if shipped(f"config/recipes/{name}.yaml"):
-            return asset(f"config/recipes/{name}.yaml")
-    raise ValueError(f"--recipe: none, must be given: no recipe for {names[-1]!r} is shipped")
-
-
-def tried(option: str, path: Path) -> Path:
-    """Return the path of a file to write, after a check that it can be written, before hours of work.
-
-    Raises:
-        ValueError: it cannot be written; names the option.
-    """
-    path = path.expanduser()
-    try:
-        check_writable(path)
-    except OSError as error:
-        raise ValueError(f"{option}: {path}, cannot be written ({error.strerror})") from None
-    return path
-
-
-def policy_there(option: str, path: Path) -> Path:
-    """Return the FOLDER/NAME of a policy.
-
-    Raises:
-        ValueError: it does not exist; names the option.
-    """
-    from adahi_ros.policies.backends import is_policy
-
-    path = path.expanduser()
-    if not (is_policy(path) or path.exists()):
-        raise ValueError(f"{option}: {path}, no such checkpoint")
-    return path
-
-
-def picture_file(option: str, path: Path) -> Path:
-    """Return the path of a picture to write; raises as `tried` does, or for an unknown picture format."""
-    if path.suffix not in PICTURE_SUFFIXES:
-        raise ValueError(f"{option}: {path}, must end in one of {', '.join(PICTURE_SUFFIXES)}")
-    return tried(option, path)
 
 
 def replaceable(option: str, path: Path, overwrite: bool) -> Path:
@@ -139,98 +43,15 @@ def finite(param: CallbackParam, value: float | None) -> float | None:
     return value
 
 
-def share(param: CallbackParam, value: float | None) -> float | None:
-    """Refuse a rate that no threshold reaches, before anything is loaded."""
-    if value is not None and not 0.0 < value < 1.0:
-        raise ValueError(f"{param.name}: {value}, must be between 0 and 1")
-    return value
-
-
 def number(help: str, least: float, most: float | None = None, name: str = "") -> Any:
     """Return an option for a finite number from `least` to `most`; `name` replaces that of the argument."""
     return Option(*([name] if name else []), min=least, max=most, callback=finite, help=help)
 
 
-def picture(stem: str) -> Any:
-    """Return the option for the picture that `picture_or_default` completes."""
-    return Option(help=f"Picture to write. Default: results/{stem}.png.")
-
-
-def picture_or_default(given: Path | None, stem: str) -> Path:
-    """Return the path of a picture to write; raises as `picture_file`."""
-    return picture_file("--picture", given if given is not None else Path("results") / f"{stem}.png")
-
-
-def left_out(because: str, **given: object) -> None:
-    """Check that none of these options is given, by name; None stands for one that is not.
-
-    Raises:
-        ValueError: one is; `because` is the condition under which it must be left out.
-    """
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(f"{name}: {value}, must be left out where {because}")
-
-
-def calibration_file(given: Path | None, name: str) -> Path | None:
-    """Return the given calibration, else the shipped one of a task or robot; None where neither exists.
-
-    Raises:
-        ValueError: the file does not exist.
-    """
-    if given is not None:
-        return existing("--calibration", given)
-    return asset(f"config/{name}.yaml") if shipped(f"config/{name}.yaml") else None
-
-
-def _at_home(value: list[Path] | None) -> list[Path] | None:
-    return None if value is None else [path.expanduser() for path in value]
-
-
-def _tried(param: CallbackParam, value: Path | None) -> Path | None:
-    return None if value is None else tried(param.opts[0], value)
-
-
-Seed = Annotated[int, Option(min=0, help="Seed of every random draw.")]
-JsonFile = Annotated[
-    Path | None, Option("--json", dir_okay=False, callback=_tried, help="Write the figures to this file.")
-]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace files that are shipped.")]
-Checkpoints = Annotated[
-    Path | None, Option(help="Folder with tokenizer, draft and target. Default: the shipped one.")
-]
-Backend = Annotated[str, Option(help="Inference backend: onnxruntime, int8 or torch.")]
-Rate = Annotated[
-    float | None, Option(callback=share, help="Recalibrate every gate to this transmission rate first.")
-]
-TEMPERATURES = (1e-3, 100.0)  # as the nodes take them
-DraftTemperature = Annotated[
-    float | None, number("Sampling temperature of the draft; recalibrates the gates.", *TEMPERATURES)
-]
-CalibrationFile = Annotated[
-    Path | None, Option(help="File of 'adahi thresholds'. Default: config/TASK.yaml.")
-]
-ProfileName = Annotated[str, Option("--profile", help="A name of 'adahi lab link list', or a YAML file.")]
-Bags = Annotated[
-    list[Path], Argument(callback=_at_home, help="Bags: folders, or single .mcap or .db3 files.")
-]
-Recordings = Annotated[
-    list[Path],
-    Argument(
-        metavar="BAGS...",
-        callback=_at_home,
-        help="Bags: folders, or single .mcap or .db3 files. Or LeRobotDatasets: folders.",
-    ),
-]
 Incomplete = Annotated[
     bool,
     Option("--incomplete", help="Read the readable part of bags that were cut off; report the rest."),
-]
-KeepFailures = Annotated[
-    bool, Option("--keep-failures", help="Keep episodes that episode_result marks as failed.")
-]
-Instruction = Annotated[
-    str, Option(help="Instruction of the target until the bag's topic instruction has one.")
 ]
 Namespace = Annotated[str, Option(help="Namespace of the robot.")]
 ContractName = Annotated[str, Option("--contract", help="A shipped contract's name, or a YAML file.")]

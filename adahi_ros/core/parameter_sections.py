@@ -10,9 +10,18 @@ from typing import Any
 PARAMETERS = "ros__parameters"
 
 
-def section_names(content: object, within: str = "") -> Iterator[str]:
+def sections(content: object, within: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the sections of a parameter file with their values; names as `section_names` has them."""
+    for name, section in content.items() if isinstance(content, dict) else ():
+        if name == PARAMETERS:
+            yield within, section
+        else:
+            yield from sections(section, f"{within}/{str(name).lstrip('/')}")
+
+
+def section_names(content: object) -> Iterator[str]:
     """Yield the sections of a parameter file, namespaces first; a name may have * and ** in it."""
-    yield from (name for name, _ in _sections(content, within))
+    yield from (name for name, _ in sections(content))
 
 
 def is_for(section: str, node: str) -> bool:
@@ -22,20 +31,6 @@ def is_for(section: str, node: str) -> bool:
     """
     pattern = re.escape(section).replace(r"/\*\*", r"(/\w+)*").replace(r"/\*", r"/\w+")
     return re.fullmatch(pattern, node) is not None
-
-
-def parameters_for(content: object, node: str) -> dict[str, object]:
-    """Return a parameter file's values for a node, by the full names of the parameters.
-
-    Args:
-        content: of the file.
-        node: its full name. Of two sections that apply, the later one takes precedence, as in rcl.
-    """
-    found: dict[str, Any] = {}
-    for name, values in _sections(content, ""):
-        if is_for(name, node) and isinstance(values, dict):
-            found |= dict(_leaves(values, ""))
-    return found
 
 
 def nested(parameters: Mapping[str, object]) -> dict[str, Any]:
@@ -48,19 +43,3 @@ def nested(parameters: Mapping[str, object]) -> dict[str, Any]:
             within = within.setdefault(group, {})
         within[last] = value
     return tree
-
-
-def _sections(content: object, within: str) -> Iterator[tuple[str, object]]:
-    for name, section in content.items() if isinstance(content, dict) else ():
-        if name == PARAMETERS:
-            yield within, section
-        else:
-            yield from _sections(section, f"{within}/{str(name).lstrip('/')}")
-
-
-def _leaves(values: dict[object, object], within: str) -> Iterator[tuple[str, object]]:
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{within}{name}.")
-        else:
-            yield f"{within}{name}", value

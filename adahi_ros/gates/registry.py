@@ -20,4 +20,3 @@ GATES: Registry[type[Gate]] = Registry(
     },
     Gate,
 )
-WITHOUT_THRESHOLD = ("always", "never")  # decide the same at any threshold

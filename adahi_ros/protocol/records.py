@@ -93,12 +93,3 @@ class StepRecord:
         if not self.planned_action or len(self.draft_action) != len(self.planned_action):
             return None
         return math.dist(self.draft_action, self.planned_action) / math.sqrt(len(self.planned_action))
-
-
-@dataclass(frozen=True)
-class EpisodeRecord:
-    """Result of one episode; fields as in `EpisodeResult.msg`."""
-
-    episode: int
-    steps: int
-    success: bool

@@ -6,7 +6,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from adahi_ros.acceptance.speculative import rejection_probability, speculative_sample
+from adahi_lab.methods.oracles import rejection_probability
+from adahi_ros.acceptance.speculative import speculative_sample
 from adahi_ros.core.proposal import (
     UNITS,
     counted,

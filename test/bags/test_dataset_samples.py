@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adahi_lab.evaluation.plain_contract import with_camera
 from adahi_ros.bags import bag_dataset as dataset_module
 from adahi_ros.bags.alignment import aligned
 from adahi_ros.bags.bag_dataset import read_dataset
@@ -18,7 +19,6 @@ from adahi_ros.bags.recorded_topics import topics_of
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.contract import Alignment
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.contract.plain import with_camera
 
 SECOND_NS = 1_000_000_000
 
@@ -54,7 +54,8 @@ def test_what_the_robots_node_makes_of_the_messages_is_what_the_bag_gives(
     rclpy = pytest.importorskip("rclpy")
     from rclpy.serialization import serialize_message
 
-    from adahi_ros.nodes.common.messages import to_image, to_joint_state, to_task_state
+    from adahi_lab.nodes.task_state import to_task_state
+    from adahi_ros.nodes.common.messages import to_image, to_joint_state
     from test.commands import trajectory
 
     assert rclpy

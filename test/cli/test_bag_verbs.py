@@ -14,8 +14,8 @@ import yaml
 
 from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation import step_latency as latency
+from adahi_lab.evaluation.plain_contract import with_camera
 from adahi_lab.methods.methods import METHODS
-from adahi_ros.contract.plain import with_camera
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.trajectories import Trajectories
 from test.bags.conftest import run

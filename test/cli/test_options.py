@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -14,7 +13,6 @@ import typer
 from typer.models import OptionInfo
 
 from adahi_ros.cli import app
-from adahi_ros.cli.options import recipe_file
 from adahi_ros.cli.verbs import GROUPS, VERBS
 from adahi_ros.core.assets import asset
 from test.cli.conftest import Fails
@@ -71,18 +69,6 @@ def test_every_number_has_a_range(option: str) -> None:
 def test_a_rate_is_refused_before_anything_is_loaded(verb: str, fails: Fails) -> None:
     output = fails(verb, "ball", "--checkpoints", "/nowhere", "--rate", "1.5")
     assert output == "adahi: rate: 1.5, must be between 0 and 1\n"
-
-
-def test_a_recipe_is_that_which_is_given_or_the_first_that_is_shipped(tmp_path: Path) -> None:
-    given = tmp_path / "recipe.yaml"
-    given.touch()
-    assert recipe_file(given, "ball") == given
-    assert recipe_file(None, "ball") == asset("config/recipes/ball.yaml")
-    assert recipe_file(None, "nobody-committee", "ball") == asset("config/recipes/ball.yaml")
-    with pytest.raises(ValueError, match=r"nowhere\.yaml, no such file"):
-        recipe_file(tmp_path / "nowhere.yaml", "ball")
-    with pytest.raises(ValueError, match="must be given: no recipe for 'nobody' is shipped"):
-        recipe_file(None, "nobody-committee", "nobody")
 
 
 VERB = re.compile(r"[`'\"]adahi ((?:[a-z][a-z-]*)(?: [a-z][a-z-]*)*)")

@@ -10,8 +10,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from adahi_lab.cli.output import job_bar
 from adahi_ros import cli
-from adahi_ros.cli.terminal import console, errors, job_bar, say
+from adahi_ros.cli.terminal import console, errors, say
 
 EVIL = "\x1b]0;title\x07\x1b[2J\x9b31m\rok"
 

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_lab.evaluation.plain_contract import plain_values, with_camera
+from adahi_lab.nodes.task_state import to_task_state
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.contract.plain import plain_contract, plain_values, with_camera
-from adahi_ros.nodes.common.messages import to_image, to_joint_state, to_task_state
+from adahi_ros.nodes.common.messages import to_image, to_joint_state
 
 MS = 1_000_000
 JOINTS, STATE = "joint_states", "task_state"
@@ -26,7 +27,9 @@ def state(stamp_ms: int, step: int = 0) -> Any:
 
 def make(max_skew_s: float = 0.0, max_age_s: float = 1.0) -> ObservationAssembler:
     return ObservationAssembler(
-        plain_contract("robot", 20.0, ["a", "b"], 2, 1, ["a"], "positions", max_skew_s, max_age_s)
+        parse_contract(
+            plain_values("robot", 20.0, ["a", "b"], 2, 1, ["a"], "positions", max_skew_s, max_age_s)
+        )
     )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from adahi_lab.evaluation.plain_contract import plain_values
 from adahi_ros.contract.monitors import Monitor
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.contract.plain import plain_values
 
 MODE: dict[str, Any] = {
     "topic": "io_and_status_controller/robot_mode",

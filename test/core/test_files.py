@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +8,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from adahi_ros.core.files import parse_json, read_bytes, read_json
-from adahi_ros.core.written_files import replacing, working_in
+from adahi_ros.core.written_files import replacing
 
 
 @pytest.mark.parametrize(
@@ -86,30 +84,3 @@ def test_a_link_stays_a_link_when_what_it_leads_to_is_replaced(tmp_path: Path) -
         partial.write_text("new")
     assert link.is_symlink()
     assert path.read_text() == "new"
-
-
-HOLD = """
-import sys
-from pathlib import Path
-from adahi_ros.core.written_files import working_in
-with working_in(Path(sys.argv[1]), "training"):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_a_folder_is_held_by_one_process_until_that_ends_however_it_does(tmp_path: Path) -> None:
-    folder = tmp_path / "new" / "policies"
-    command = [sys.executable, "-c", HOLD, str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        try:
-            assert other.stdout is not None
-            assert other.stdout.readline() == "held\n"
-            fault = rf"policies: another process works in this folder \(training, process {other.pid}\)"
-            with pytest.raises(RuntimeError, match=fault), working_in(folder, "training"):
-                pass
-        finally:
-            other.kill()
-            other.wait(30.0)
-    with working_in(folder, "training"):
-        pass

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from adahi_ros.nodes.common.messages import to_image, to_joint_state, to_task_state
+from adahi_lab.nodes.task_state import to_task_state
+from adahi_ros.nodes.common.messages import to_image, to_joint_state
 from adahi_ros.nodes.common.qos import message_type
 from test.system.conftest import stage  # a fixture: real nodes, as test/system has them
 

@@ -13,9 +13,9 @@ import pytest
 import yaml
 from rclpy.node import Node
 
+from adahi_lab.evaluation.plain_contract import plain_values
 from adahi_lab.tasks.trajectory_controller import TrajectoryController
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.contract.plain import plain_values
 from adahi_ros.nodes.robot import command_publisher
 from adahi_ros.nodes.robot.ahead_publisher import AheadPublisher
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher

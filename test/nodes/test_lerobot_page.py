@@ -10,8 +10,8 @@ import yaml
 
 pytest.importorskip("rclpy")
 
+from adahi_lab.methods.node_parameters import parameters_for
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.core.parameter_sections import parameters_for
 from adahi_ros.nodes.common.parameters import filled
 from adahi_ros.nodes.launching.fleet import SERVING
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters

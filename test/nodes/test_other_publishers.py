@@ -20,7 +20,8 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.nodes.common.messages import to_joint_state, to_task_state
+from adahi_lab.nodes.task_state import to_task_state
+from adahi_ros.nodes.common.messages import to_joint_state
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from adahi_ros.safety.holds import Hold, State
 from adahi_ros.safety.intervention import Intervention

@@ -17,7 +17,8 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 
-from adahi_ros.nodes.common.messages import to_joint_state, to_task_state
+from adahi_lab.nodes.task_state import to_task_state
+from adahi_ros.nodes.common.messages import to_joint_state
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from adahi_ros.nodes.robot.kept_messages import MessageIntake

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from adahi_msgs.msg import EpisodeResult
 
+from adahi_lab.evaluation.run_record import EpisodeRecord
 from adahi_lab.nodes import robot_simulator_node
 from adahi_lab.nodes.observer import Observer
 from adahi_lab.nodes.robot_simulator_node import RobotSimulatorNode
-from adahi_ros.protocol.records import EpisodeRecord
 from test.nodes.conftest import Make
 
 LONG_S = 1e6  # longer than any test

@@ -11,8 +11,8 @@ import yaml
 
 pytest.importorskip("rclpy")
 
+from adahi_lab.evaluation.plain_contract import plain_values
 from adahi_lab.training.corrector_training import save_corrector
-from adahi_ros.contract.plain import plain_values
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters, ProposerParameters

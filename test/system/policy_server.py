@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_lab.evaluation.plain_contract import plain_values
 from adahi_lab.tasks import make
-from adahi_ros.contract.plain import plain_values
 
 REASON = "pip install -r requirements/remote_targets.txt"
 pytest.importorskip("msgpack", reason=REASON)

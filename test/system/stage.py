@@ -19,7 +19,8 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_lab.nodes.observer import Observer
-from adahi_ros.nodes.common.messages import from_stamp, from_status, to_joint_state, to_task_state
+from adahi_lab.nodes.task_state import to_task_state
+from adahi_ros.nodes.common.messages import from_stamp, from_status, to_joint_state
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses
 from adahi_ros.nodes.server.robot_messages import describe

@@ -21,13 +21,13 @@ from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
+from adahi_lab.evaluation.plain_contract import plain_values
 from adahi_lab.tasks import make
 from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_ros.bags.bag_reader import read_bag
 from adahi_ros.bags.bag_writer import STORAGES
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recovery import recover
-from adahi_ros.contract.plain import plain_values
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from test.system.recorder import COMMAND, ENDS_S, RELIABLE, Recorder

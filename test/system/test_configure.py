@@ -13,7 +13,7 @@ from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.srv import DescribeParameters, SetParameters
 from rclpy.parameter import Parameter
 
-from adahi_ros.contract.plain import plain_values
+from adahi_lab.evaluation.plain_contract import plain_values
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from test.system.stage import Stage
 

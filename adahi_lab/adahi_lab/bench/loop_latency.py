@@ -28,6 +28,7 @@ from adahi_lab.evaluation.evaluate import Comparison, play_all
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.evaluation.metrics import transmission_rate
 from adahi_lab.evaluation.run_metrics import run_figures
+from adahi_lab.evaluation.run_record import Crossed, RunRecord
 from adahi_lab.figures import Figures
 from adahi_lab.link.emulator import EmulatedLink, emulated_link
 from adahi_lab.link.link_measurement import round_trips_ms
@@ -37,7 +38,6 @@ from adahi_lab.methods.methods import on_task
 from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
-from adahi_ros.protocol.run_records import Crossed, RunRecord
 
 METHODS = ("adahi", "hybrid", "draft", "target", "random")
 RATE = 0.56  # at 0.6 an action costs 0.6 of hybrid's round trips, plus the draft

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.evaluation.run_record import step_record_of
 from adahi_lab.history import History
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.records import Reason, StepRecord
-from adahi_ros.protocol.run_records import step_record_of
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_uniforms
 

@@ -17,13 +17,14 @@ import numpy as np
 from adahi_lab.evaluation.loaded_policies import INTENTS
 from adahi_lab.evaluation.metrics import wilson_interval
 from adahi_lab.evaluation.run_metrics import spread
+from adahi_lab.evaluation.run_record import EpisodeRecord
 from adahi_lab.figures import Figures
 from adahi_ros.bags.bag_reader import OnLoss, read_bag
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recorded_topics import ASSIGNMENTS, BESIDE_A_RUN, DRAFT_STATUS
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.protocol.notice import Notice
-from adahi_ros.protocol.records import ON_COURSE, UNSAID, EpisodeRecord, StepRecord
+from adahi_ros.protocol.records import ON_COURSE, UNSAID, StepRecord
 from adahi_ros.protocol.run_records import step_record_from_message
 from adahi_ros.robot.assignments import AssignmentWatch
 from adahi_ros.safety.intervention import Intervention

@@ -16,12 +16,12 @@ from adahi_ros.core.parameter_sections import PARAMETERS
 from adahi_ros.core.written_files import replacing
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.gates.registry import WITHOUT_THRESHOLD
 
 T = TypeVar("T")
 
 HEADER = "# Written by: {command}\n"
 ROBOT, VERIFIER = "/**/draft_policy", "/**/target_verifier"
+WITHOUT_THRESHOLD = ("always", "never")  # decide the same at any threshold
 ORACLE = "oracle"  # a gate that knows the target's reply, in evaluations alone
 ORIGIN_FIELDS = ("task", "draft", "target", "transmission_rate", "thresholds")
 

@@ -14,9 +14,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from adahi_lab.calibration.lerobot_recording import files_of_lerobot, is_lerobot
+from adahi_lab.training.working_folder import working_in
 from adahi_ros.bags.bag_files import files_of
 from adahi_ros.core.files import LARGEST_RECORDING, check_size
-from adahi_ros.core.written_files import replacing, save_json, working_in
+from adahi_ros.core.written_files import replacing, save_json
 
 QUESTION = "question.json"
 BLOCK = 1 << 20

@@ -11,10 +11,12 @@ import typer
 from typer import Option
 
 from adahi_lab.bench.fleet_load import FleetLoad
+from adahi_lab.cli import options
 from adahi_lab.cli.fields import with_fields
+from adahi_lab.cli.output import episode_bars, job_bar, write_json
 from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, console, episode_bars, job_bar, say, write_json
+from adahi_ros.cli.options import number
+from adahi_ros.cli.terminal import command_line, console, say
 
 Parameters = Annotated[int, Option(min=1, help="Weights that the trained target is grown to.")]
 
@@ -31,7 +33,7 @@ def latency(
         ),
     ] = "adahi,hybrid,draft,target,random",
     target_compute_ms: Annotated[
-        float, options.number("Delay added to every reply of the target, ms.", 0.0, 60e3)
+        float, number("Delay added to every reply of the target, ms.", 0.0, 60e3)
     ] = 0.0,
     rate: Annotated[
         float | None,
@@ -150,8 +152,8 @@ def cameras(
 
 
 def soak(
-    minutes: Annotated[float, options.number("How long.", 0.1)] = 30.0,
-    rate_hz: Annotated[float, options.number("Observations per second.", 1.0, 1000.0)] = 30.0,
+    minutes: Annotated[float, number("How long.", 0.1)] = 30.0,
+    rate_hz: Annotated[float, number("Observations per second.", 1.0, 1000.0)] = 30.0,
     profile: Annotated[
         str | None, Option(help="The link. Default: bursts of losses, and three outages a minute.")
     ] = None,

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from adahi_lab.cli import options
+from adahi_lab.cli.output import planned, write_json
 from adahi_lab.cli.task_options import TASKS_THERE_ARE, Workers, file_name, folder_of, known_task
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, console, planned, say, write_json
+from adahi_ros.cli.options import Incomplete, Namespace, Overwrite, is_shipped, number, replaceable
+from adahi_ros.cli.terminal import command_line, console, say
 from adahi_ros.core.assets import asset, shipped
 
 if TYPE_CHECKING:
@@ -48,8 +50,8 @@ def calibrate(
         ),
     ] = None,
     instruction: options.Instruction = "",
-    namespace: options.Namespace = "",
-    incomplete: options.Incomplete = False,
+    namespace: Namespace = "",
+    incomplete: Incomplete = False,
     rate: Annotated[
         float | None,
         Option(
@@ -60,13 +62,13 @@ def calibrate(
     ] = None,
     rejection: Annotated[
         float | None,
-        options.number("Instead of a rate: set the threshold at this rejection probability.", 0.0, 1.0),
+        number("Instead of a rate: set the threshold at this rejection probability.", 0.0, 1.0),
     ] = None,
     out: Annotated[Path | None, Option(help="Parameter file. Default: config/TASK.yaml.")] = None,
     episodes: Annotated[int, Option(min=1, help="Calibration episodes.")] = 200,
     smoothing: Annotated[
         float | None,
-        options.number("Weight of the newest action. Default: the best at ranking rejections.", 1e-3, 1.0),
+        number("Weight of the newest action. Default: the best at ranking rejections.", 1e-3, 1.0),
     ] = None,
     normalization: Annotated[
         str | None,
@@ -74,7 +76,7 @@ def calibrate(
     ] = None,
     draft_temperature: Annotated[
         float | None,
-        options.number(
+        number(
             "Sampling temperature of the draft. Default: that of --params, else 1.", *options.TEMPERATURES
         ),
     ] = None,
@@ -82,7 +84,7 @@ def calibrate(
     backend: options.Backend = "onnxruntime",
     picture: Annotated[Path | None, options.picture("calibration-TASK")] = None,
     seed: options.Seed = 0,
-    overwrite: options.Overwrite = False,
+    overwrite: Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
     """Find each gate's threshold for a request rate, and write a ROS parameter file."""
@@ -118,7 +120,7 @@ def calibrate(
         raise ValueError("task: none, must be given where no bag is")
     else:
         name = file_name(known_task(task))
-    out = options.replaceable("--out", out if out is not None else Path("config") / f"{name}.yaml", overwrite)
+    out = replaceable("--out", out if out is not None else Path("config") / f"{name}.yaml", overwrite)
     picture = options.picture_or_default(picture, f"calibration-{name}")
     options.tried("--out", out)
     verifier: Mapping[str, object] = {}
@@ -147,7 +149,7 @@ def calibrate(
     if "gate" in node:
         say("asks where {name} is above {threshold:.3g}".format(**node["gate"]))
     say(f"parameters: {out.resolve()}")
-    if not bag and shipped(f"config/{name}.yaml") and not options.is_shipped(out):
+    if not bag and shipped(f"config/{name}.yaml") and not is_shipped(out):
         say(f"other verbs take them with --calibration {out}, else {asset(f'config/{name}.yaml')}")
     if "bins" in found.figures:
         draw_calibrations([found], picture)

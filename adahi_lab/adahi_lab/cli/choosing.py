@@ -7,11 +7,12 @@ from typing import Annotated
 
 from typer import Option
 
+from adahi_lab.cli import options
 from adahi_lab.cli.calibration import Setup
 from adahi_lab.cli.comparison import comparison_figures
+from adahi_lab.cli.output import episode_bars, write_json
 from adahi_lab.cli.task_options import TaskName, Workers, file_name
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import console, episode_bars, say, write_json
+from adahi_ros.cli.terminal import console, say
 
 BY_PLANS = "best,plan_2,plan_4,plan_8,corrector_8,corrector_16,adahi"
 BY_DRAFTS = "adahi,hybrid,draft"

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from adahi_lab.cli import measuring
+from adahi_lab.cli import measuring, options
 from adahi_lab.cli.calibration import Setup
 from adahi_lab.cli.fields import with_fields
+from adahi_lab.cli.output import episode_bars, write_json
 from adahi_lab.cli.task_options import TaskName, Workers, file_name
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, console, episode_bars, say, write_json
+from adahi_ros.cli.options import number
+from adahi_ros.cli.terminal import command_line, console, say
 
 if TYPE_CHECKING:
     from adahi_lab.calibration.parameter_file import Calibration
@@ -42,7 +43,7 @@ def comparison_figures(
 
 ActionNoise = Annotated[
     float,
-    options.number("Noise on executed actions, a share of half their range.", 0.0, 1.0, "--action-noise"),
+    number("Noise on executed actions, a share of half their range.", 0.0, 1.0, "--action-noise"),
 ]
 COMPARED = "adahi,hybrid,draft,target,random,uncertainty"
 
@@ -210,7 +211,7 @@ def curve(
     ] = None,
     seconds: Annotated[bool, Option("--seconds", help="The values are seconds, not control steps.")] = False,
     delay: Annotated[int, Option(min=0, help="Control steps of a round trip, at least.")] = 1,
-    between: Annotated[float, options.number("Mean control steps from one outage to the next.", 1.0)] = 40.0,
+    between: Annotated[float, number("Mean control steps from one outage to the next.", 1.0)] = 40.0,
     action_noise: ActionNoise = 0.0,
     out: measuring.RowsFile = Path("results/curves.json"),
     picture: Annotated[Path | None, options.picture("curve-AGAINST")] = None,

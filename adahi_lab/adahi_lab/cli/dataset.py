@@ -9,9 +9,10 @@ from typing import Annotated
 
 from typer import Option
 
-from adahi_lab.cli import task_options
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, console, job_bar, say, write_json
+from adahi_lab.cli import options, task_options
+from adahi_lab.cli.output import job_bar, write_json
+from adahi_ros.cli.options import ContractName, Incomplete, Namespace, number
+from adahi_ros.cli.terminal import command_line, console, say
 
 
 def demos(
@@ -21,7 +22,7 @@ def demos(
     episodes: Annotated[int | None, Option(min=1, help="Episodes to run. Default: 400.")] = None,
     action_noise: Annotated[
         float | None,
-        options.number(
+        number(
             "Noise executed, not recorded: share of half the range. Default: 0.1, with --method 0.", 0.0, 1.0
         ),
     ] = None,
@@ -119,11 +120,11 @@ def _record_method(
 
 def from_bag(
     bags: options.Bags,
-    contract: options.ContractName,
+    contract: ContractName,
     out: Annotated[Path, Option(help="Folder to write.")],
-    namespace: options.Namespace = "",
+    namespace: Namespace = "",
     keep_failures: options.KeepFailures = False,
-    incomplete: options.Incomplete = False,
+    incomplete: Incomplete = False,
     overwrite: Annotated[
         bool, Option("--overwrite", help="Replace the dataset that is in --out already.")
     ] = False,

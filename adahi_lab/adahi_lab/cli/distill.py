@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from adahi_lab.cli import learning
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, console, fit_bar, job_bar, say, write_json, write_yaml
+from adahi_lab.cli import learning, options
+from adahi_lab.cli.output import fit_bar, job_bar, write_json, write_yaml
+from adahi_ros.cli.options import ContractName, Incomplete, Namespace, Overwrite, number, replaceable
+from adahi_ros.cli.terminal import command_line, console, say
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.parameter_sections import PARAMETERS
 
@@ -30,7 +31,7 @@ DEFAULT_RECIPE = "config/recipes/distill/default.yaml"
 
 def distill(
     bags: options.Recordings,
-    contract: options.ContractName,
+    contract: ContractName,
     out: Annotated[Path, Option(help="Folder to write: corrector, draft, and the plans.")],
     target: Annotated[
         Path | None,
@@ -56,18 +57,18 @@ def distill(
         ),
     ] = None,
     held_out: Annotated[
-        float, options.number("Share of the episodes held out to measure the error.", 0.0, 1.0)
+        float, number("Share of the episodes held out to measure the error.", 0.0, 1.0)
     ] = 0.2,
     batch: Annotated[int, Option(min=1, help="Observations per call of the target.")] = 16,
     jpeg_quality: Annotated[
         int, Option(min=1, max=95, help="JPEG quality of images, as the robot's verification.jpeg_quality.")
     ] = 80,
     params: Annotated[Path | None, Option(help="Parameter file for robot and verifier to write.")] = None,
-    namespace: options.Namespace = "",
-    incomplete: options.Incomplete = False,
+    namespace: Namespace = "",
+    incomplete: Incomplete = False,
     backend: options.Backend = "onnxruntime",
     seed: Annotated[int | None, Option(min=0, help="Replaces the recipe's.")] = None,
-    overwrite: options.Overwrite = False,
+    overwrite: Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
     """Train a corrector, and a draft, from a robot's bags or a LeRobotDataset and a target's plans.
@@ -97,14 +98,14 @@ def distill(
     read = load_contract(contract)
     how = load_pupils(_recipe_of(read.robot_type, recipe))
     if params is not None:
-        options.tried("--params", options.replaceable("--params", params, overwrite))
+        options.tried("--params", replaceable("--params", params, overwrite))
     check_held_out(held_out)
     where = _target_of(read.robot_type, out, target)
     policy = load_policy(where, backend)
     check_plans(policy)
     intents = _intents_for(policy, how) if with_intent else {}
     for name in (CORRECTOR, *[DRAFT] * with_draft, *intents):
-        options.tried("--out", options.replaceable("--out", out / f"{name}.json", overwrite))
+        options.tried("--out", replaceable("--out", out / f"{name}.json", overwrite))
     say(f"target: {where}")
     sources = bags_first(bags)
     with console.status("reading") as status:

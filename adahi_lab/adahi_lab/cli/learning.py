@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from adahi_lab.cli import task_options
+from adahi_lab.cli import options, task_options
 from adahi_lab.cli.fields import with_fields
+from adahi_lab.cli.output import fit_bar, write_json
 from adahi_lab.figures import Figures
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, console, fit_bar, say, write_json
+from adahi_ros.cli.options import Incomplete, Namespace, Overwrite, replaceable
+from adahi_ros.cli.terminal import command_line, console, say
 from adahi_ros.core.registry import argument
 
 if TYPE_CHECKING:
@@ -108,8 +109,8 @@ class CorrectedRuns:
     contract: Annotated[
         str | None, Option(help="Contract of these bags: a shipped one's name, or a file. Default: TASK's.")
     ] = None
-    namespace: options.Namespace = ""
-    incomplete: options.Incomplete = False
+    namespace: Namespace = ""
+    incomplete: Incomplete = False
 
 
 def learn_from_bags(
@@ -225,7 +226,7 @@ def learn(
     demonstrations: task_options.DemonstrationsFile = None,
     picture: Annotated[Path | None, options.picture("learning-TASK")] = None,
     seed: options.Seed = 0,
-    overwrite: options.Overwrite = False,
+    overwrite: Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
     """Learn between simulated episodes from what the target corrected."""
@@ -241,7 +242,7 @@ def learn(
 
     name = task_options.file_name(task)
     how = Rounds(rounds, episodes, ask, explore, rate, evaluated, most=learning.most, seed=seed)
-    options.replaceable("--out", out / "draft.json", overwrite)
+    replaceable("--out", out / "draft.json", overwrite)
     picture = options.picture_or_default(picture, f"learning-{name}")
     begin = task_options.folder_of(task, checkpoints)
     file = options.calibration_file(calibration, name)

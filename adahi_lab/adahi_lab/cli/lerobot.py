@@ -9,7 +9,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from adahi_ros.cli import options
+from adahi_lab.cli import options
+from adahi_ros.cli.options import number
 from adahi_ros.cli.terminal import command_line, say
 
 
@@ -91,7 +92,7 @@ def export(
     out: Annotated[Path, Option(help="Folder to write, for LeRobot's trainer.")],
     fps: Annotated[
         float | None,
-        options.number("Control steps per second. Default: of the task or the contract.", 0.1, 1000.0),
+        number("Control steps per second. Default: of the task or the contract.", 0.1, 1000.0),
     ] = None,
     joints: Annotated[
         int | None,

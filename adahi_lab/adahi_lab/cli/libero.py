@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.terminal import job_bar, say
+from adahi_lab.cli.output import job_bar
+from adahi_ros.cli.terminal import say
 
 
 def convert(

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from adahi_lab.cli import options
 from adahi_lab.cli.fields import with_fields
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, console, say, write_json
+from adahi_lab.cli.output import write_json
+from adahi_ros.cli.options import number
+from adahi_ros.cli.terminal import command_line, console, say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from adahi_lab.figures import Figures
     from adahi_lab.link.link_profile import LinkProfile
 
-Share = Annotated[float | None, options.number("Share of packets, 0 to 1.", 0.0, 1.0)]
+Share = Annotated[float | None, number("Share of packets, 0 to 1.", 0.0, 1.0)]
 
 
 def run(
@@ -49,10 +51,10 @@ def run(
 class Changes:
     """New values of a link's profile, by field; None for no change."""
 
-    rtt_mean_ms: Annotated[float | None, options.number("Mean round-trip time.", 0.0)] = None
-    rtt_jitter_ms: Annotated[float | None, options.number("Its standard deviation.", 0.0)] = None
-    rate_mbit_s: Annotated[float | None, options.number("Rate, each way.", 1e-6)] = None
-    queue_bytes: Annotated[float | None, options.number("Size of the send queue.", 1.0)] = None
+    rtt_mean_ms: Annotated[float | None, number("Mean round-trip time.", 0.0)] = None
+    rtt_jitter_ms: Annotated[float | None, number("Its standard deviation.", 0.0)] = None
+    rate_mbit_s: Annotated[float | None, number("Rate, each way.", 1e-6)] = None
+    queue_bytes: Annotated[float | None, number("Size of the send queue.", 1.0)] = None
     loss: Share = None
     duplicate: Share = None
     reorder: Share = None
@@ -66,7 +68,7 @@ def change(
     profile: Annotated[str | None, Option(help="Use this profile; further options override it.")] = None,
     *,
     changes: Changes,
-    cut: Annotated[float | None, options.number("Outage of this many seconds; 0 ends it.", 0)] = None,
+    cut: Annotated[float | None, number("Outage of this many seconds; 0 ends it.", 0)] = None,
 ) -> None:
     """Change a running link; without options, show its state and traffic."""
     from adahi_lab.link.emulator import command_link
@@ -90,7 +92,7 @@ def change(
 def check(
     profile: options.ProfileName = "wifi_ac",
     pings: Annotated[int, Option(min=1, help="Round trips to measure.")] = 300,
-    seconds: Annotated[float, options.number("Duration of each of four streams.", 0.1)] = 2.0,
+    seconds: Annotated[float, number("Duration of each of four streams.", 0.1)] = 2.0,
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import job_bar, say
+from adahi_lab.cli import options
+from adahi_lab.cli.output import job_bar
+from adahi_ros.cli.terminal import say
 
 if TYPE_CHECKING:
     from adahi_lab.evaluation.comparison import Entry, Rows

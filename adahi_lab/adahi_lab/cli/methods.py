@@ -7,8 +7,9 @@ from dataclasses import asdict
 
 from rich.text import Text
 
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import console, say, write_json
+from adahi_lab.cli import options
+from adahi_lab.cli.output import write_json
+from adahi_ros.cli.terminal import console, say
 
 
 def methods(json_file: options.JsonFile = None) -> None:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from adahi_lab.cli import options
 from adahi_lab.cli.calibration import Setup
 from adahi_lab.cli.comparison import comparison_figures
 from adahi_lab.cli.fields import with_fields
+from adahi_lab.cli.output import own_name, write_json
 from adahi_lab.cli.run_report import report_bags
 from adahi_lab.cli.task_options import TaskName, Workers, file_name
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import console, own_name, say, write_json
+from adahi_ros.cli.options import number
+from adahi_ros.cli.terminal import console, say
 
 START_S = 10.0  # three processes that find each other
 LOCKSTEP_DEADLINE_S = 10.0  # a busy machine must not change what a run without a clock does
@@ -65,7 +67,7 @@ def demo(
     ] = False,
     deadline_s: Annotated[
         float | None,
-        options.number(
+        number(
             "For the target's reply, s. Default: one control period; 10 where the world waits.", 0.001, 60.0
         ),
     ] = None,

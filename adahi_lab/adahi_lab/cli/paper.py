@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from adahi_lab.cli import measuring
+from adahi_lab.cli import measuring, options
+from adahi_lab.cli.output import episode_bars, job_bar, write_json
 from adahi_lab.cli.task_options import Workers
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, console, episode_bars, job_bar, say, write_json
+from adahi_ros.cli.terminal import command_line, console, say
 from adahi_ros.core.assets import asset
 from adahi_ros.core.files import parse_json, read_bytes
 

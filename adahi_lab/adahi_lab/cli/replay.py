@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import console, planned, say, write_json
+from adahi_lab.cli import options
+from adahi_lab.cli.output import planned, write_json
+from adahi_ros.cli.options import Incomplete, Namespace
+from adahi_ros.cli.terminal import console, say
 from adahi_ros.core.assets import ENCODERS, asset, named, shipped
 
 if TYPE_CHECKING:
@@ -62,9 +64,9 @@ def replay(
         str, Option(help="Link that latency is modelled on: a name of 'adahi lab link list', or a file.")
     ] = "wifi_ac",
     instruction: options.Instruction = "",
-    namespace: options.Namespace = "",
+    namespace: Namespace = "",
     keep_failures: options.KeepFailures = False,
-    incomplete: options.Incomplete = False,
+    incomplete: Incomplete = False,
     out: Annotated[
         list[Path] | None,
         Option(help="As --picture or --json, by suffix: .png, .pdf, ... or .json; may be given twice."),

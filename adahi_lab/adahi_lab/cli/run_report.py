@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adahi_ros.cli.options import Incomplete, JsonFile, Namespace, tried
-from adahi_ros.cli.terminal import command_line, say, write_json
+from adahi_lab.cli.options import JsonFile, tried
+from adahi_lab.cli.output import write_json
+from adahi_ros.cli.options import Incomplete, Namespace
+from adahi_ros.cli.terminal import command_line, say
 
 if TYPE_CHECKING:
     from adahi_lab.figures import Figures

@@ -8,9 +8,10 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from adahi_lab.cli.output import write_yaml
 from adahi_lab.cli.task_options import known_task
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import say, write_yaml
+from adahi_ros.cli.options import Overwrite, replaceable
+from adahi_ros.cli.terminal import say
 
 
 def write(
@@ -18,7 +19,7 @@ def write(
     out: Annotated[
         Path | None, Option(help="File to write. Default: config/contracts/TASK.yaml here.")
     ] = None,
-    overwrite: options.Overwrite = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the contract of a simulated robot."""
     from adahi_lab.evaluation.task_contract import contract_values
@@ -28,6 +29,6 @@ def write(
     values = contract_values(make(known_task(task)))
     parse_contract(values)
     path = out if out is not None else Path("config/contracts") / f"{values['robot_type']}.yaml"
-    options.replaceable("--out", path, overwrite)
+    replaceable("--out", path, overwrite)
     write_yaml(path, values, width=100)
     say(f"contract: {path}")

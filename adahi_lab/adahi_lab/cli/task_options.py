@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from adahi_lab.cli import options
+from adahi_lab.cli.output import job_bar
 from adahi_lab.parallel import cores
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import job_bar
 
 if TYPE_CHECKING:
     from adahi_lab.tasks.demonstrations import Demonstrations

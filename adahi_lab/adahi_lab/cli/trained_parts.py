@@ -8,9 +8,10 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from adahi_lab.cli import task_options
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, fit_bar, job_bar, say, write_json
+from adahi_lab.cli import options, task_options
+from adahi_lab.cli.output import fit_bar, job_bar, write_json
+from adahi_ros.cli.options import Overwrite, replaceable
+from adahi_ros.cli.terminal import command_line, say
 from adahi_ros.core.assets import asset
 
 
@@ -21,7 +22,7 @@ def train_encoder(
         Path | None, Option(help="The files' common name. Default: checkpoints/encoders/TASK.")
     ] = None,
     recipe: Annotated[Path | None, Option(help="Default: config/encoders/TASK.yaml.")] = None,
-    overwrite: options.Overwrite = False,
+    overwrite: Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
     """Train the encoder of a simulated camera. A stopped run continues."""
@@ -35,7 +36,7 @@ def train_encoder(
     view = make_view(task)
     wanted = load_encoder_recipe(recipe if recipe is not None else asset(f"config/encoders/{task}.yaml"))
     out = out if out is not None else Path("checkpoints") / "encoders" / task
-    options.tried("--out", options.replaceable("--out", out.with_name(f"{out.name}.json"), overwrite))
+    options.tried("--out", replaceable("--out", out.with_name(f"{out.name}.json"), overwrite))
     state = out.with_name(f"{out.name}.training.safetensors")
     how = wanted.frames
     with job_bar("frames", how.episodes) as update:

@@ -12,10 +12,11 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from adahi_lab.cli import learning, task_options
+from adahi_lab.cli import learning, options, task_options
 from adahi_lab.cli.fields import with_fields
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, progress, say, write_json
+from adahi_lab.cli.output import progress, write_json
+from adahi_ros.cli.options import Overwrite, is_shipped, replaceable
+from adahi_ros.cli.terminal import command_line, say
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.registry import Registry
 
@@ -44,7 +45,7 @@ def train(
     seed_offset: Annotated[
         int, Option(min=0, help="Added to every seed of the recipe, including that of the demonstrations.")
     ] = 0,
-    overwrite: options.Overwrite = False,
+    overwrite: Overwrite = False,
     json_file: options.JsonFile = None,
     corrections: Annotated[
         list[Path] | None,
@@ -78,7 +79,7 @@ def train(
             else task_options.file_name(task_options.known_task(task))
         )
         out = out if out is not None else Path("checkpoints") / name
-        options.replaceable("--out", out / "draft.json", overwrite)
+        replaceable("--out", out / "draft.json", overwrite)
         old = partial(learning.old_lessons, name, recipe, demonstrations, dataset, workers)
         bags = [path.expanduser() for path in corrections]
         learns = how.config(person_weight), how.most, seed or 0
@@ -97,7 +98,7 @@ def train(
     chosen = [policy.strip() for policy in only.split(",")] if only is not None else None
     made = [*(["tokenizer"] if plan.tokenizer else []), *plan.policies, *plan.taught]
     for model in chosen if chosen is not None else made:
-        options.replaceable("--out", out / f"{model}.json", overwrite)
+        replaceable("--out", out / f"{model}.json", overwrite)
     say(f"checkpoints: {out.resolve()}")
     with progress() as bar:
         trained = train_recipe(
@@ -111,14 +112,14 @@ def train(
     write_json(json_file, trained.figures)
     draw_losses(trained.losses, out / "losses.png")
     say(f"{out}: trained; loss curves in {out / 'losses.png'}")
-    if shipped(f"checkpoints/{name}") and not options.is_shipped(out / "tokenizer.json"):
+    if shipped(f"checkpoints/{name}") and not is_shipped(out / "tokenizer.json"):
         say(f"other verbs take these policies with --checkpoints {out}, else {asset(f'checkpoints/{name}')}")
 
 
 def export(
     task: task_options.TaskName,
     checkpoints: options.Checkpoints = None,
-    overwrite: options.Overwrite = False,
+    overwrite: Overwrite = False,
     int8: Annotated[bool, Option("--int8", help="Write NAME.int8.onnx, too, for the backend int8.")] = False,
 ) -> None:
     """Write NAME.onnx beside each policy, for robots without torch."""
@@ -128,10 +129,10 @@ def export(
     folder = task_options.folder_of(task, checkpoints)
     for name in ("draft", "target"):
         checkpoint = load_checkpoint(folder / name)
-        path = options.replaceable("--checkpoints", checkpoint.weights.with_suffix(".onnx"), overwrite)
+        path = replaceable("--checkpoints", checkpoint.weights.with_suffix(".onnx"), overwrite)
         write_onnx(checkpoint, path)
         say(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
         if int8:
             light = checkpoint.weights.with_suffix(".int8.onnx")
-            EXPORTS["int8"](path, options.replaceable("--checkpoints", light, overwrite))
+            EXPORTS["int8"](path, replaceable("--checkpoints", light, overwrite))
             say(f"{light}: {light.stat().st_size / 1e3:.0f} kB")

@@ -8,9 +8,11 @@ from typing import Annotated
 
 from typer import Option
 
+from adahi_lab.cli import options
+from adahi_lab.cli.output import write_json
 from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, console, say, write_json
+from adahi_ros.cli.options import number
+from adahi_ros.cli.terminal import command_line, console, say
 
 INSTALL = "pip install -r requirements/tune.txt"
 
@@ -29,7 +31,7 @@ def tune(
     ] = None,
     checkpoints: options.Checkpoints = None,
     calibration: options.CalibrationFile = None,
-    price_per_hour: Annotated[float, options.number("Price of one worker, for the table.", 0.0)] = 0.0,
+    price_per_hour: Annotated[float, number("Price of one worker, for the table.", 0.0)] = 0.0,
     lost_after: Annotated[
         int, Option(min=1, help="Seconds without a heartbeat after which another worker takes the trial.")
     ] = 60,

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import brentq
 
+from adahi_lab.calibration.parameter_file import WITHOUT_THRESHOLD
 from adahi_lab.evaluation.evaluate import (
     Comparison,
     Outcome,
@@ -33,10 +34,10 @@ from adahi_lab.methods.method import Method
 from adahi_lab.methods.method_names import printed
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.tasks import make
+from adahi_lab.training.working_folder import locked
 from adahi_ros import __version__
 from adahi_ros.core.files import LARGEST_WEIGHTS, read_bytes, read_json
-from adahi_ros.core.written_files import locked, replacing
-from adahi_ros.gates.registry import WITHOUT_THRESHOLD
+from adahi_ros.core.written_files import replacing
 from adahi_ros.proposers.intent import IntentProposer
 
 RANDOM = "random"

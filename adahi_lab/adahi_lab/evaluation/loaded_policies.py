@@ -19,7 +19,7 @@ from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.intent.intent import Intent, load_intent
 from adahi_ros.policies.interface import Actor, Policy
 
-INTENTS = ("intent", "intent_of_plan")
+INTENTS: tuple[str, ...] = ("intent", "intent_of_plan")
 ON_ROBOT = ("draft", "corrector", "distilled", *INTENTS)
 PLANS = "plans"  # folder beside draft and target: a target that plans, and the corrector of its plans
 

@@ -8,9 +8,9 @@ from itertools import groupby
 import numpy as np
 
 from adahi_lab.evaluation.loaded_policies import Bench
+from adahi_lab.evaluation.run_record import RunRecord
 from adahi_lab.methods.method import Method
 from adahi_lab.tasks import make
-from adahi_ros.protocol.run_records import RunRecord
 
 
 def repeated_true_skip_ratio(run: RunRecord, bench: Bench, method: Method, seed: int) -> float | None:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from adahi_lab.evaluation.metrics import wilson_interval
+from adahi_lab.evaluation.run_record import Crossed, RunRecord
 from adahi_lab.evaluation.step_latency import throughput
 from adahi_lab.figures import Figures
-from adahi_ros.protocol.run_records import Crossed, RunRecord
 
 
 def spread(values: ArrayLike) -> dict[str, float] | None:

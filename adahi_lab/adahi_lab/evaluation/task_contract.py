@@ -8,10 +8,10 @@ from typing import Any
 
 import yaml
 
+from adahi_lab.evaluation.plain_contract import plain_values, with_camera
 from adahi_lab.tasks import make
 from adahi_lab.tasks.task_interface import Task, has_camera
 from adahi_ros.contract.parsing import SHIPPED
-from adahi_ros.contract.plain import plain_values, with_camera
 from adahi_ros.core.assets import shipped
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from adahi_lab.calibration.parameter_file import Calibration
+from adahi_lab.calibration.parameter_file import WITHOUT_THRESHOLD, Calibration
 from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, Bench, Policies
 from adahi_lab.evaluation.rollout import Log, rollout
 from adahi_lab.methods.actors import (
@@ -27,7 +27,6 @@ from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, rule_for
 from adahi_ros.core.plan import LATEST
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate
-from adahi_ros.gates.registry import WITHOUT_THRESHOLD
 from adahi_ros.policies.intent.intent import Intent
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from adahi_lab.calibration.parameter_file import WITHOUT_THRESHOLD
 from adahi_lab.methods.actors import DISTILLED, DRAFT, follows_plan
 from adahi_lab.methods.method import Method
 from adahi_lab.methods.oracles import HARM, ORACLES
@@ -26,7 +27,7 @@ from adahi_ros.core.plan import BLENDS, LATEST
 from adahi_ros.core.registry import arguments_of
 from adahi_ros.core.schema import Schema, load
 from adahi_ros.core.texts import abridged
-from adahi_ros.gates.registry import GATES, WITHOUT_THRESHOLD
+from adahi_ros.gates.registry import GATES
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.server.verifier import AGREEMENTS

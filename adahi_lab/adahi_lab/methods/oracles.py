@@ -15,7 +15,7 @@ from adahi_lab.calibration.parameter_file import ORACLE
 from adahi_lab.calibration.target_plans import fresh_plans
 from adahi_lab.history import History
 from adahi_lab.tasks.episodes import World, for_target
-from adahi_ros.acceptance.speculative import rejection_probability
+from adahi_ros.core.proposal import probabilities_at
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, Observations
 from adahi_ros.gates.interface import Gate, GateContext
@@ -103,3 +103,21 @@ ORACLES: dict[str, Callable[[Policy, World, Actor, int, Sequence[int]], Gate]] =
     ),
 }
 """By name: makes a gate from the target, the world, the policy on the robot, the seed and the episodes."""
+
+
+def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the probability that `speculative_sample` rejects each code: 1 - min(1, q/p), equation (8).
+
+    Args:
+        p: (..., N, K), the distributions of the sampled codes.
+        q: (..., N, K), the target's.
+        codes: (..., N).
+
+    Returns:
+        (..., N) float64.
+    """
+    p_code = probabilities_at(p, codes).astype(np.float64)
+    q_code = probabilities_at(q, codes).astype(np.float64)
+    kept = np.divide(q_code, p_code, out=np.ones_like(q_code), where=p_code > q_code)
+    rejected: np.ndarray = 1.0 - kept
+    return rejected

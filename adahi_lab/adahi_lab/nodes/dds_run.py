@@ -21,6 +21,7 @@ from adahi_msgs.msg import DraftStatus, EpisodeResult
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
+from adahi_lab.evaluation.run_record import Crossed, EpisodeRecord, RunRecord, episode_record_from_message
 from adahi_lab.evaluation.task_contract import contract_of_task
 from adahi_lab.link.link_commands import CommandedLink
 from adahi_lab.nodes.domain import exclusive_domain, run_environment, server_prefix
@@ -31,8 +32,7 @@ from adahi_ros.contract.parsing import load_contract
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcesses, node_processes
 from adahi_ros.nodes.monitoring.bag_recorder_node import first_message
-from adahi_ros.protocol.records import EpisodeRecord, StepRecord
-from adahi_ros.protocol.run_records import Crossed, RunRecord, episode_record_from_message
+from adahi_ros.protocol.records import StepRecord
 from adahi_ros.safety.named_limits import NO_LIMITS, limits_of_task
 
 CONFIGURE_S = 180.0  # the first start may export two networks

@@ -19,6 +19,7 @@ from sensor_msgs.msg import JointState
 
 from adahi_lab.nodes.command_inputs import CommandInputs, inputs_of
 from adahi_lab.nodes.dds_run import STATUSES_KEPT
+from adahi_lab.nodes.task_state import to_task_state
 from adahi_lab.peers.closed_loop import Drive, EpisodeLog
 from adahi_lab.peers.judged_world import JudgedWorld, judged_world
 from adahi_lab.peers.plan_server import signature_of
@@ -56,7 +57,7 @@ class JudgedRobotNode(Node):
             messages.to_joint_state(self._spec.joint_names, seen["joints"], seen["velocities"], now)
         )
         self._state_out.publish(
-            messages.to_task_state(seen["state"], goal, episode, self._step, now, self._spec.frame_id)
+            to_task_state(seen["state"], goal, episode, self._step, now, self._spec.frame_id)
         )
 
     def _on_action(self, action: np.ndarray, stamp_ns: int | None, *beside: object) -> None:

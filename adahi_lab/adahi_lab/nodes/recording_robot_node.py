@@ -27,10 +27,11 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_lab.nodes.task_state import to_task_state
 from adahi_lab.tasks.motions import Motions, ahead_s
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.registry import LARGEST_INTEGER
-from adahi_ros.nodes.common.messages import from_stamp, from_status, to_joint_state, to_stamp, to_task_state
+from adahi_ros.nodes.common.messages import from_stamp, from_status, to_joint_state, to_stamp
 from adahi_ros.nodes.common.parameters import Parameters, parameter
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.timers import steady_timer

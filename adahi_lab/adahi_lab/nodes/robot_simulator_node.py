@@ -31,7 +31,9 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
 
+from adahi_lab.evaluation.run_record import EpisodeRecord
 from adahi_lab.nodes.command_inputs import INTERFACES, CommandInputs, Input, inputs_of
+from adahi_lab.nodes.task_state import to_task_state
 from adahi_lab.tasks import TASKS, make, make_expert
 from adahi_lab.tasks.commanded import CommandedTask
 from adahi_lab.tasks.demonstrations import Demonstrator
@@ -48,7 +50,6 @@ from adahi_ros.nodes.common.qos import message_type, new_message
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import steady_timer, timer_by
-from adahi_ros.protocol.records import EpisodeRecord
 
 RESULTS_KEPT = 1000
 STREAMED_KEPT = 1000  # of a demonstration, for a recorder that DDS has not discovered yet
@@ -260,7 +261,7 @@ class RobotSimulatorNode(Node):
             messages.to_joint_state(spec.joint_names, task.joint_positions[0], task.joint_velocities[0], now)
         )
         self._state_out.publish(
-            messages.to_task_state(state, task.goal[0], robot.episode, robot.step, now, spec.frame_id)
+            to_task_state(state, task.goal[0], robot.episode, robot.step, now, spec.frame_id)
         )
         wanted = robot.show(now)
         if wanted is not None:

@@ -11,13 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.gridspec import SubplotSpec
 
+from adahi_lab.evaluation.run_record import RunRecord
 from adahi_lab.figures import Figures
 from adahi_lab.reporting.style import SENT, draw_latencies, figure, label_of, mark_success, save, titled
 from adahi_lab.reporting.trace_figure import draw_trace, trace_of
 from adahi_lab.tasks import make
 from adahi_lab.tasks.task_interface import TaskSpec
 from adahi_ros.protocol.records import StepRecord
-from adahi_ros.protocol.run_records import RunRecord
 
 SHOWN = 2  # entries of an action: more would be too small to read
 UNITS = {"_rad_s": "rad/s", "_m_s": "m/s", "_rad": "rad", "_m": "m"}  # the longest that fits is first

@@ -10,11 +10,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from rich.table import Table
 
+from adahi_lab.evaluation.run_record import RunRecord
 from adahi_lab.figures import Figures
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.reporting.style import COLOURS, SENT, SKIPPED, figure, save, share_below, titled
 from adahi_lab.reporting.tables import narrow_table, number
-from adahi_ros.protocol.run_records import RunRecord
 
 PEERS = {
     "adahi_dds": "ours",

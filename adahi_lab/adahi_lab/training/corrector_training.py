@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from adahi_lab.training.corrector_loss import corrector_loss, weights_count
 from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, fit_further, seeded
+from adahi_lab.training.step_dataset import Moments
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector_checkpoint import (
     CorrectorCheckpoint,
@@ -20,14 +22,9 @@ from adahi_ros.policies.corrector.corrector_checkpoint import (
     load_corrector,
 )
 from adahi_ros.policies.corrector.corrector_features import FeatureScales
-from adahi_ros.policies.corrector.corrector_network import (
-    CorrectorNetwork,
-    corrector_loss,
-    weights_count,
-)
+from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
 from adahi_ros.policies.networks.network_checkpoint import RunNetwork
 from adahi_ros.policies.networks.onnx_export import export
-from adahi_ros.policies.networks.step_dataset import Moments
 from adahi_ros.policies.networks.weights_file import save_weights
 
 SMALLEST_CHANGE = 1e-3  # of an observation's scale, so that nearly constant entries do not dominate

@@ -20,7 +20,7 @@ from adahi_lab.encoders.encoder_export import Network, make_network
 from adahi_lab.encoders.resnet import load_weights
 from adahi_lab.training.fitting import Run, fit, seeded
 from adahi_lab.training.recipes import EncoderRecipe
-from adahi_ros.policies.networks.step_dataset import Moments
+from adahi_lab.training.step_dataset import Moments
 from adahi_ros.vision.images import from_jpeg, to_jpeg
 
 HEAD_HIDDEN = 64

@@ -14,12 +14,11 @@ import torch
 from torch import Tensor
 
 from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, seeded, sizes_of
+from adahi_lab.training.step_dataset import Moments, action_chunks, input_moments, step_goals, window_indices
 from adahi_ros.core.schema import within
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
 from adahi_ros.policies.flow.flow_network import FlowNetwork
-from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
-from adahi_ros.policies.networks.transformer import InputMoments
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def train_flow(
         **sizes_of(data, window_length),
         **size,
     )
-    moments = InputMoments.from_moments(Moments.measure(data.inputs), Moments.measure(data.goals))
+    moments = input_moments(Moments.measure(data.inputs), Moments.measure(data.goals))
     action = Moments.measure(data.actions)
     arrays = (action.mean, action.scale, data.actions.min(axis=0), data.actions.max(axis=0))
     network = seeded(run.seed, lambda: FlowNetwork(config, moments, *map(torch.from_numpy, arrays)))

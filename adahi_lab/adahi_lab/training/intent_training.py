@@ -19,11 +19,13 @@ from torch import Tensor, nn
 from adahi_lab.calibration.target_plans import Planned
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.tasks import make
+from adahi_lab.training.corrector_loss import corrector_loss, weights_count
 from adahi_lab.training.fitting import Course, Note, Run, digest_of, fit, seeded
 from adahi_lab.training.intent_data import IntentExamples, drawn_requests, lesson, newest_requests
 from adahi_lab.training.recipes import IntentRecipe
+from adahi_lab.training.step_dataset import Moments, step_goals
 from adahi_lab.training.train_corrector import root_mean_square, split
-from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork, corrector_loss, weights_count
+from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
 from adahi_ros.policies.intent.intent import Intent, IntentEncoder
 from adahi_ros.policies.intent.intent_checkpoint import (
     ACTIONS,
@@ -45,7 +47,6 @@ from adahi_ros.policies.intent.intent_features import (
 from adahi_ros.policies.intent.intent_torch import EncoderNetwork
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.onnx_export import export
-from adahi_ros.policies.networks.step_dataset import Moments, step_goals
 from adahi_ros.policies.networks.weights_file import save_weights
 
 SAMPLE = 4096  # replies from which the units of the features are taken

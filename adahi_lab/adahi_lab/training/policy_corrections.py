@@ -25,8 +25,8 @@ from adahi_lab.methods.method import Method
 from adahi_lab.tasks import make
 from adahi_lab.tasks.task_interface import Task
 from adahi_lab.training.reservoir import Rows, repeated
+from adahi_lab.training.step_dataset import step_goals, window_indices
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.networks.step_dataset import step_goals, window_indices
 
 PERSON_WEIGHT = 4  # by default; an action of a person is rarer, and was needed
 

@@ -7,7 +7,7 @@ import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
-from adahi_ros.core.written_files import working_in
+from adahi_lab.training.working_folder import working_in
 
 STATES = "*.training.safetensors"
 

@@ -14,6 +14,7 @@ from adahi_lab.calibration.target_plans import Planned
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.tasks import make
 from adahi_lab.training.corrector_data import Examples, Teacher, recorded_examples
+from adahi_lab.training.corrector_loss import weights_count
 from adahi_lab.training.corrector_training import (
     running,
     save_with_export,
@@ -27,7 +28,7 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
-from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork, weights_count
+from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
 from adahi_ros.policies.interface import Policy
 
 HELD_OUT = 0.2  # of recorded episodes

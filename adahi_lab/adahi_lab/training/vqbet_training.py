@@ -16,9 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, seeded, sizes_of
+from adahi_lab.training.step_dataset import Moments, action_chunks, input_moments, step_goals, window_indices
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
-from adahi_ros.policies.networks.transformer import InputMoments
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
@@ -220,7 +219,7 @@ def train_policy(
         codebook_size=tokenizer.config.codebook_size,
         **size,
     )
-    moments = InputMoments.from_moments(Moments.measure(data.inputs), Moments.measure(data.goals))
+    moments = input_moments(Moments.measure(data.inputs), Moments.measure(data.goals))
     model = seeded(run.seed, lambda: VQBeT(config, moments, tokenizer.action_scale))
     lessons = Demonstrated.from_data(data, tokenizer, window_length)
     recipe = {

@@ -10,10 +10,10 @@ from adahi_lab.bench import loop_latency
 from adahi_lab.bench.growth import grown_policies
 from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation.loaded_policies import PolicyFiles, check_fits
+from adahi_lab.evaluation.run_record import Crossed, EpisodeRecord, RunRecord
 from adahi_lab.link.emulator import unavailable
 from adahi_ros.core.assets import asset
-from adahi_ros.protocol.records import EpisodeRecord, StepRecord
-from adahi_ros.protocol.run_records import Crossed, RunRecord
+from adahi_ros.protocol.records import StepRecord
 
 Make = Callable[..., StepRecord]
 SKIPPED = {

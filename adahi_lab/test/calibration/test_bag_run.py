@@ -11,10 +11,10 @@ import pytest
 
 from adahi_lab.calibration.bag_run import BagRun, Push, bag_run_figures, read_run, step_record
 from adahi_lab.evaluation.run_metrics import run_figures
+from adahi_lab.evaluation.run_record import RunRecord
 from adahi_lab.reporting.run_verdict import verdict
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.protocol.records import Reason, StepRecord
-from adahi_ros.protocol.run_records import RunRecord
 from test.bags import conftest as toy
 
 STEPS = 40

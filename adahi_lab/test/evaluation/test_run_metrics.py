@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from adahi_lab.evaluation.run_metrics import run_figures, spread
+from adahi_lab.evaluation.run_record import Crossed, EpisodeRecord, RunRecord
 from adahi_lab.reporting.run_figure import draw_run
 from adahi_lab.reporting.training_figure import draw_losses
-from adahi_ros.protocol.records import EpisodeRecord, Reason, StepRecord
-from adahi_ros.protocol.run_records import Crossed, RunRecord
+from adahi_ros.protocol.records import Reason, StepRecord
 
 Make = Callable[..., StepRecord]
 SKIPPED = {"transmitted": False, "verified": False, "accepted": (), "request_bytes": 0, "response_bytes": 0}

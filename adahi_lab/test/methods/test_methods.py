@@ -24,10 +24,10 @@ from adahi_lab.methods.methods import (
     parse_methods,
     runs_on_robot,
 )
+from adahi_lab.methods.oracles import rejection_probability
 from adahi_lab.methods.recommended import default_methods
 from adahi_lab.reporting.style import COLOURS, LINES, MARKERS
 from adahi_ros.acceptance.registry import ACCEPTANCES
-from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.core.proposal import counted, probabilities_of, softmax
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.registry import GATES

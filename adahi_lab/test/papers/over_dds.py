@@ -11,6 +11,7 @@ import numpy as np
 from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.evaluation.run_record import RunRecord
 from adahi_lab.methods.dds_method import node_parameters
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.nodes.dds_run import run_over_dds
@@ -20,7 +21,6 @@ from adahi_lab.tasks import make
 from adahi_lab.tasks.demonstrations import collect_parallel, seen_by_robots
 from adahi_ros.core.assets import asset
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.run_records import RunRecord
 
 SEED, EPISODES = 11, range(3, 4)
 DEADLINE_S = 60.0

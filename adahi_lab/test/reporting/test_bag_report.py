@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 
 from adahi_lab.calibration.bag_run import BagRun, Push
+from adahi_lab.evaluation.run_record import EpisodeRecord
 from adahi_lab.reporting.bag_report import reported, write_bag_report
 from adahi_lab.reporting.observed import Frame, Observed
 from adahi_lab.reporting.run_timeline import columns_of, marks_of, requests_of
 from adahi_lab.reporting.run_verdict import verdict, without_command
-from adahi_ros.protocol.records import EpisodeRecord, Reason, StepRecord
+from adahi_ros.protocol.records import Reason, StepRecord
 
 PERIOD_S = 0.05
 STEPS = 40

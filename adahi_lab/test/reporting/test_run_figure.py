@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from adahi_lab.evaluation.run_metrics import run_figures
+from adahi_lab.evaluation.run_record import EpisodeRecord, RunRecord
 from adahi_lab.reporting.run_figure import axis_label, draw_plans, draw_run, shown_entries
 from adahi_lab.reporting.style import LABEL_WIDTH, figure, label_of
 from adahi_lab.tasks import make
-from adahi_ros.protocol.records import EpisodeRecord, StepRecord
-from adahi_ros.protocol.run_records import RunRecord
+from adahi_ros.protocol.records import StepRecord
 
 Make = Callable[..., StepRecord]
 

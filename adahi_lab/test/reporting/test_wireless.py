@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from adahi_lab.evaluation.run_record import EpisodeRecord, RunRecord
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.reporting.wireless import draw_latency, latency_table
-from adahi_ros.protocol.records import EpisodeRecord, StepRecord
-from adahi_ros.protocol.run_records import RunRecord
+from adahi_ros.protocol.records import StepRecord
 
 Shown = Callable[..., str]
 NAMES = ("adahi", "hybrid", "draft", "target", "random")

@@ -14,6 +14,7 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from adahi_lab.training.fitting import FitConfig, Run, fit
+from adahi_lab.training.step_dataset import step_goals
 from adahi_lab.training.vqbet_training import (
     OFFSET_CODES,
     CodeFitConfig,
@@ -23,7 +24,6 @@ from adahi_lab.training.vqbet_training import (
     train_tokenizer,
 )
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.networks.step_dataset import step_goals
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 

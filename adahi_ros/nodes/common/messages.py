@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 
 import numpy as np
-from adahi_msgs.msg import DraftStatus, LinkState, TaskState
+from adahi_msgs.msg import DraftStatus, LinkState
 from builtin_interfaces.msg import Time
 from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
@@ -45,19 +45,6 @@ def to_joint_state(
         name=list(joint_names),
         position=doubles(positions),
         velocity=doubles(velocities),
-    )
-
-
-def to_task_state(
-    state: np.ndarray, goal: np.ndarray, episode: int, step: int, stamp_ns: int, frame_id: str = ""
-) -> TaskState:
-    """Make a TaskState from state (S,) and goal (G,), measured in a frame."""
-    return TaskState(
-        header=Header(stamp=to_stamp(stamp_ns), frame_id=frame_id),
-        episode_id=episode,
-        step_id=step,
-        state=doubles(state),
-        goal=doubles(goal),
     )
 
 

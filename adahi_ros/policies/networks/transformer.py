@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from adahi_ros.policies.networks.network_checkpoint import TransformerSizes
-from adahi_ros.policies.networks.step_dataset import Moments
 
 
 @dataclass(frozen=True)
@@ -36,12 +35,6 @@ class InputMoments:
     def among(cls, weights: Mapping[str, Tensor]) -> InputMoments:
         """Return the moments among the weights of an `ObservationTransformer`."""
         return cls(**{each.name: weights[each.name] for each in fields(cls)})
-
-    @classmethod
-    def from_moments(cls, observation: Moments, goal: Moments) -> InputMoments:
-        """Return the moments of demonstrations."""
-        arrays = (observation.mean, observation.scale, goal.mean, goal.scale)
-        return cls(*map(torch.from_numpy, arrays))
 
 
 class Block(nn.Module):

@@ -25,9 +25,9 @@ from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles
 from adahi_lab.evaluation.rollout import rollout
 from adahi_lab.history import History
+from adahi_lab.methods.oracles import rejection_probability
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_lab.tasks import make
-from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal, residual
 from adahi_ros.core.signature import Observations

@@ -21,7 +21,7 @@ from adahi_lab.papers.tokens.token_network import TokenNetwork
 from adahi_lab.papers.tokens.token_torch import load_network, save_tokens
 from adahi_lab.tasks.demonstrations import collect_parallel, seen_by_robots
 from adahi_lab.training.fitting import FitConfig, Run, fit
-from adahi_ros.policies.networks.step_dataset import action_chunks, step_goals, window_indices
+from adahi_lab.training.step_dataset import action_chunks, step_goals, window_indices
 
 SEED, KINDS = 3, 2
 DRAFT, GENERAL = "draft", "general"

@@ -25,6 +25,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from adahi_lab.cli.output import job_bar
 from adahi_lab.papers.cosine.drafters import GENERAL, KINDS, train_drafters
 from adahi_lab.papers.cosine.serving import COSINE, DraftedText, Served, Service, Way
 from adahi_lab.papers.cosine.serving_clock import MadeUpDrafts, PolicyDrafts, serve
@@ -32,7 +33,6 @@ from adahi_lab.papers.tokens.observed_chunks import Seen, by_robot, load_token_p
 from adahi_lab.papers.tokens.texts import own_chunk
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.reporting.tables import narrow_table, number
-from adahi_ros.cli.terminal import job_bar
 
 SEED, LENGTH, CHUNKS = 11, 32, 6
 ROBOTS = (2, 8, 32, 128)

@@ -9,9 +9,10 @@ from typing import Annotated
 
 from typer import Option
 
+from adahi_lab.cli import options
 from adahi_lab.cli.learning import recipe_with_draft
 from adahi_lab.cli.task_options import DemonstrationsFile, TaskName, Workers, demonstrations_of, folder_of
-from adahi_ros.cli import options
+from adahi_ros.cli.options import Overwrite, replaceable
 from adahi_ros.cli.terminal import command_line, say
 
 SPLITS = ("fit", "goal")
@@ -36,7 +37,7 @@ def committee(
         Option(help="Recipe of every draft. Default: config/recipes/TASK-committee.yaml, or TASK.yaml."),
     ] = None,
     demonstrations: DemonstrationsFile = None,
-    overwrite: options.Overwrite = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Train several specialised drafts on the tokenizer of a target; the robot learns which one fits."""
     import torch
@@ -50,7 +51,7 @@ def committee(
     if split not in SPLITS:
         raise ValueError(f"--split: {split!r}, must be one of {', '.join(SPLITS)}")
     rules: CommitteeRules = checked(CommitteeRules, {"fusion": fusion}, "--")
-    options.replaceable("--out", out / "draft.yaml", overwrite)
+    replaceable("--out", out / "draft.yaml", overwrite)
     steps = recipe_with_draft(options.recipe_file(recipe, f"{task}-committee", task))
     beside = folder_of(task, checkpoints)
     data = demonstrations_of(task, demonstrations, None, **asdict(steps.demonstrations), workers=workers)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.training.array_files import read_arrays, save_arrays
 from adahi_ros.core.signature import Signature
-from adahi_ros.core.tensor_files import Shapes, read_arrays, save_arrays
+from adahi_ros.core.tensor_files import Shapes
 
 FURTHEST = 5.0  # standard deviations at which inputs are clipped
 WIDEST = 4096

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from typer import Option
 
-from adahi_lab.cli import task_options
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import console, say, write_json
+from adahi_lab.cli import options, task_options
+from adahi_lab.cli.output import write_json
+from adahi_ros.cli.terminal import console, say
 
 
 def train_feedback(

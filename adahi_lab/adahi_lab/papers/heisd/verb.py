@@ -8,9 +8,10 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from adahi_lab.cli import task_options
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, say, write_json
+from adahi_lab.cli import options, task_options
+from adahi_lab.cli.output import write_json
+from adahi_ros.cli.options import Overwrite, number, replaceable
+from adahi_ros.cli.terminal import command_line, say
 
 
 def index(
@@ -28,10 +29,8 @@ def index(
     neighbours: Annotated[
         int, Option(min=2, max=64, help="Neighbours from different episodes that must agree.")
     ] = 5,
-    most_mib: Annotated[
-        float, options.number("Largest size; whole episodes are left out.", 0.01, 1024.0)
-    ] = 8.0,
-    overwrite: options.Overwrite = False,
+    most_mib: Annotated[float, number("Largest size; whole episodes are left out.", 0.01, 1024.0)] = 8.0,
+    overwrite: Overwrite = False,
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
@@ -42,7 +41,7 @@ def index(
 
     name = task if dataset is not None else task_options.file_name(task_options.known_task(task))
     folder = out if out is not None else Path("checkpoints") / name
-    options.replaceable("--out", folder / f"{KIND}.json", overwrite)
+    replaceable("--out", folder / f"{KIND}.json", overwrite)
     data = task_options.demonstrations_of(task, demonstrations, dataset, episodes, seed, NOISE, workers)
     data = data.without_images() if dataset is not None else seen_by_robots(data, task)
     made, figures = make_index(data, seed, neighbours, int(most_mib * 2**20))

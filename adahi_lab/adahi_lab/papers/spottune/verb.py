@@ -9,9 +9,11 @@ from typing import Annotated
 from rich.table import Table
 from typer import Option
 
+from adahi_lab.cli import options
+from adahi_lab.cli.output import write_json
 from adahi_lab.figures import Figures
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import console, say, write_json
+from adahi_ros.cli.options import number
+from adahi_ros.cli.terminal import console, say
 
 SHIPPED = "config/spot/made.json"
 
@@ -26,13 +28,9 @@ def spot(
         Option(min=1, max=1000, help="Instead of one trace, replay so many that are made, from --seed on."),
     ] = 1,
     trials: Annotated[int, Option(min=1, max=100_000, help="Trials to replay.")] = 200,
-    work: Annotated[
-        float, options.number("Work of a trial, in hours of an instance of speed 1.", 0.1, 1e4)
-    ] = 40.0,
-    startup: Annotated[float, options.number("Minutes until an instance works.", 0.0, 59.0)] = 6.0,
-    checkpoint: Annotated[
-        float, options.number("Minutes between saved states of a trial.", 1.0, 60.0)
-    ] = 15.0,
+    work: Annotated[float, number("Work of a trial, in hours of an instance of speed 1.", 0.1, 1e4)] = 40.0,
+    startup: Annotated[float, number("Minutes until an instance works.", 0.0, 59.0)] = 6.0,
+    checkpoint: Annotated[float, number("Minutes between saved states of a trial.", 1.0, 60.0)] = 15.0,
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:

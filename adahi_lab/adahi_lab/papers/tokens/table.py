@@ -25,6 +25,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from adahi_lab.cli.output import job_bar
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
@@ -45,7 +46,6 @@ from adahi_lab.papers.tokens.token_pair import (
     simulated,
 )
 from adahi_lab.reporting.tables import narrow_table, number
-from adahi_ros.cli.terminal import job_bar
 from adahi_ros.core.assets import asset
 from adahi_ros.core.written_files import replacing
 

@@ -17,9 +17,8 @@ from adahi_lab.papers.tokens.token_codes import TokenCodec
 from adahi_lab.papers.tokens.token_network import TokenNetwork
 from adahi_lab.papers.tokens.token_sizes import TokenConfig
 from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, seeded, sizes_of
+from adahi_lab.training.step_dataset import Moments, action_chunks, input_moments, step_goals, window_indices
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
-from adahi_ros.policies.networks.transformer import InputMoments
 
 PERCENTILES = (1.0, 99.0)  # of the demonstrated actions, between which bins are
 PAIRED = 8000  # chunks from which byte pairs are learned
@@ -72,7 +71,7 @@ def train_tokens(
         **size,
     )
     seen = data.observations if config.patch else data.inputs
-    moments = InputMoments.from_moments(Moments.measure(seen), Moments.measure(data.goals))
+    moments = input_moments(Moments.measure(seen), Moments.measure(data.goals))
     module = seeded(run.seed, lambda: _Labelling(TokenNetwork(config, moments), data.labels.shape[1]))
     observations, goals = torch.from_numpy(seen), torch.from_numpy(step_goals(data))
     pixels = torch.from_numpy(data.image_features) if config.patch else None

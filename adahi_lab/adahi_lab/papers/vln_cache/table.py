@@ -36,11 +36,10 @@ from adahi_lab.papers.vln_cache.patch_cache import CachedTokens, load_cached
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.training.recipes import load_recipe
+from adahi_lab.training.step_dataset import Moments, input_moments
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Observations
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.networks.step_dataset import Moments
-from adahi_ros.policies.networks.transformer import InputMoments
 
 SEED = 11
 NEVER = 1e9  # times the mean attention
@@ -76,7 +75,7 @@ def untrained(task: str, recipe_file: Path, folder: Path) -> Path:
     )
     torch.manual_seed(SEED)
     network = TokenNetwork(
-        config, InputMoments.from_moments(Moments.measure(data.observations), Moments.measure(data.goals))
+        config, input_moments(Moments.measure(data.observations), Moments.measure(data.goals))
     )
     save_codec(folder, codec)
     save_tokens(folder, "target", network.eval(), {"steps": 0})

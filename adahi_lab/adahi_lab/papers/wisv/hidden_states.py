@@ -33,12 +33,13 @@ import numpy as np
 
 from adahi_lab.papers.tokens.action_tokens import ActionRule, certain, greedy
 from adahi_lab.papers.tokens.token_sequence import TokenDistribution, TokenJudge
+from adahi_lab.training.array_files import read_arrays, read_metadata, save_arrays
 from adahi_ros.acceptance.interface import DataRule, LinkFacts, Verdict
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.registry import argument
 from adahi_ros.core.signature import Signature
-from adahi_ros.core.tensor_files import Shapes, read_arrays, read_metadata, save_arrays
+from adahi_ros.core.tensor_files import Shapes
 
 STEPS = 16.0  # of a hidden state's unit, as it is sent
 FURTHEST = 5.0  # standard deviations at which inputs are clipped

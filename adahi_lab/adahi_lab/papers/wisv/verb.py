@@ -9,9 +9,9 @@ from typing import Annotated
 
 from typer import Option
 
-from adahi_lab.cli import task_options
-from adahi_ros.cli import options
-from adahi_ros.cli.terminal import command_line, console, say, write_json
+from adahi_lab.cli import options, task_options
+from adahi_lab.cli.output import write_json
+from adahi_ros.cli.terminal import command_line, console, say
 
 
 def train_states(

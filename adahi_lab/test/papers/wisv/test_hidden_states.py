@@ -25,11 +25,11 @@ from adahi_lab.papers.wisv.hidden_states import (
     packed_states,
     save_state_head,
 )
+from adahi_lab.training.array_files import save_arrays
 from adahi_ros.acceptance.interface import LinkFacts
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import CodeDistribution, Proposal, counted, rows_of
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
-from adahi_ros.core.tensor_files import save_arrays
 
 A, T, K, M, D, W = 4, 3, 16, 300, 5, 2
 N = A * T

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adahi_ros.contract.contract import JOINT_STATE, Contract
-from adahi_ros.contract.parsing import parse_contract
+from adahi_ros.contract.contract import JOINT_STATE
 
 JOINTS = {"topic": "joint_states", "type": JOINT_STATE}
 TASK_STATE = {"topic": "task_state", "type": "adahi_msgs/msg/TaskState"}
@@ -75,12 +74,3 @@ def with_camera(
     }
     encoding = {"encoder": encoder, **({"images_for_target": True} if for_target else {})}
     return {**values, **encoding, "observations": observations}
-
-
-def plain_contract(*arguments: Any, **named: Any) -> Contract:
-    """Return a plain contract; the arguments are those of `plain_values`.
-
-    Raises:
-        ValueError: names the field, the value and what was allowed.
-    """
-    return parse_contract(plain_values(*arguments, **named))

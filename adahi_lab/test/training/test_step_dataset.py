@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from adahi_lab.history import History
+from adahi_lab.training.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.core.signature import Feature, Signature
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
 
 
 def uneven() -> Trajectories:
