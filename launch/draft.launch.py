@@ -55,7 +55,7 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "params_file",
             default_value="",  # which is refused: shipped files are for other robots
-            description="ROS parameter file of this robot, such as 'adahi thresholds' writes",
+            description="ROS parameter file of this robot",
         ),
         *(
             DeclareLaunchArgument(

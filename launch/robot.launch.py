@@ -37,9 +37,7 @@ def generate_launch_description() -> LaunchDescription:
             description="Move only while enable or ~/set_enabled allows it; false only for simulated robots",
         ),
     ]
-    params_file = DeclareLaunchArgument(
-        "params_file", description="ROS parameter file of this robot, such as `adahi thresholds` writes"
-    )
+    params_file = DeclareLaunchArgument("params_file", description="ROS parameter file of this robot")
     remaps = [
         SetRemap(src=topic, dst=LaunchConfiguration(argument)) for topic, (argument, _) in TOPICS.items()
     ]

@@ -126,7 +126,7 @@ def start(context: LaunchContext) -> list[Node]:
             *("--ros-args", "--log-level", LaunchConfiguration("log_level")),
             *("--enclave", LaunchConfiguration("enclave")),
         ],
-        # `adahi lab link run` sets it, so that this job runs at the server's end of the link.
+        # An emulator of a link sets it, so that this job runs at the server's end.
         prefix=EnvironmentVariable(
             "ADAHI_SERVER_PREFIX", default_value=LaunchConfiguration("launch-prefix", default="")
         ),

@@ -13,6 +13,7 @@ from adahi_lab.papers.literature import LITERATURE, lines
 from adahi_lab.papers.tokens.token_pair import GROUPS
 from adahi_lab.tasks import TASKS
 from adahi_ros.acceptance.registry import ACCEPTANCES
+from adahi_ros.cli.verbs import FORMER, OURS, VERBS
 from adahi_ros.gates.registry import GATES
 from adahi_ros.nodes.server.target_verifier_parameters import PLACES
 from adahi_ros.policies.registry import CHECKPOINTS, POLICIES, SESSIONS
@@ -74,6 +75,22 @@ def test_no_module_has_a_name_that_another_package_adds() -> None:
         if isinstance(node, ast.Constant) and node.value in ADDED
     }
     assert not found
+
+
+def test_no_text_names_a_verb_that_another_package_adds() -> None:
+    """A robot may have the product alone."""
+    others = {name for name in VERBS if name not in VERBS.shipped} | (FORMER.keys() - OURS.former.keys())
+    ours = {words.split()[0] for words in (*VERBS.shipped, *OURS.former)}
+    others |= {words.split()[0] for words in others} - ours
+    naming = re.compile(rf"\badahi ({'|'.join(sorted(others))})\b")
+    root = PACKAGE.parent
+    files = [path for name in ("launch", "config") for path in (root / name).rglob("*") if path.is_file()]
+    found = {
+        (file.name, match[0])
+        for file in (*PACKAGE.rglob("*.py"), *files)
+        for match in naming.finditer(re.sub(r'"\s*\n\s*f?"', "", file.read_text()))  # strings side by side
+    }
+    assert found == set()
 
 
 def words_in_use() -> set[str]:

@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 OURS = {
     **dict.fromkeys(("plan_deviation", "surprise", "reversal", "adaptive_age", "overlap"), "age or online"),
     "learned": "the gate expected_error or online",
-    "lerobot": "torch, with the checkpoint that 'adahi import vqbet' writes",
+    "lerobot": "torch, with a checkpoint of this package that was made from LeRobot's",
 }
 """What to use instead of a name, for names that 0.3.0 had and no registry has.
 

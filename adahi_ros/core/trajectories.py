@@ -138,7 +138,7 @@ class Trajectories:
             ValueError: the file is no recording; the message has the reason.
         """
         if not path.is_file():
-            raise FileNotFoundError(f"no recorded episodes at {path}; make them with 'adahi data simulate'")
+            raise FileNotFoundError(f"no recorded episodes at {path}")
         try:
             check_size(path, LARGEST_RECORDING)
             with safe_open(path, framework="numpy") as file:

@@ -16,8 +16,8 @@ class VerbHelp:
         groups: from a group, such as "bag", to its help.
         former: from a former name to today's; it still works, and the help does not show it.
         settings: from a verb to the settings of its click context.
-        defaults: from a group to its verb that a word which is none stands for: `adahi train ball` is
-            `adahi train policy ball`.
+        defaults: from a group to its verb that a word which is none stands for: with `{"plan": "plan make"}`,
+            the words `plan ball` are `plan make ball`.
     """
 
     panels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

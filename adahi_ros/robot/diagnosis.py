@@ -302,5 +302,5 @@ def calibration_warning(calibrated: str | None, draft: str) -> str | None:
         return None
     return (
         f"calibration.draft: {calibrated}, but the draft policy is {draft or 'none'}: the threshold of "
-        "the gate was measured for another; run 'adahi thresholds' for this one"
+        "the gate was measured for another; measure it for this one"
     )

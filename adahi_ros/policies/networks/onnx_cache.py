@@ -56,7 +56,7 @@ def onnx_session(weights: Path, digest: str, export: Callable[[Path], None]) -> 
 
 
 def opened(
-    weights: Path, digest: str, suffix: str, make: Callable[[Path], None], by: str = "adahi export"
+    weights: Path, digest: str, suffix: str, make: Callable[[Path], None], by: str = "an export"
 ) -> tuple[Path, ort.InferenceSession]:
     """Return a network's file with a suffix, made if missing, and the session that runs it.
 
@@ -65,7 +65,7 @@ def opened(
         digest: of the network.
         suffix: of the file beside the checkpoint, or of that in the user's cache.
         make: writes it to a path; raises ImportError where a package is missing.
-        by: command that writes it beside the checkpoint, for the error.
+        by: what writes it beside the checkpoint, for the error.
 
     Raises:
         CheckpointError: as `onnx_session`.
@@ -82,6 +82,6 @@ def opened(
         except ImportError as error:
             raise CheckpointError(
                 f"{weights}: not exported to ONNX yet, and this machine cannot ({error}); "
-                f"copy the {suffix} and the .json that '{by}' writes, or choose the torch backend"
+                f"copy the {suffix} and the .json that {by} writes, or choose the torch backend"
             ) from None
     return cached, session_of(cached)

@@ -50,4 +50,4 @@ def int8_session(weights: Path, digest: str, export: Callable[[Path], None]) -> 
 
         quantize(opened(weights, digest, FULL, export)[0], path)
 
-    return _RowByRow(opened(weights, digest, INT8, make, "adahi export --int8")[1])
+    return _RowByRow(opened(weights, digest, INT8, make, "'adahi export --int8'")[1])
