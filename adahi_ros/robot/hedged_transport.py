@@ -88,6 +88,11 @@ class HedgedTransport(Transport):
         return bool(there) and self._clock() >= self._absent_until_s
 
     @property
+    def absence(self) -> str:
+        """See `Transport`."""
+        return "; ".join(filter(None, (end.transport.absence for end in self._ends)))
+
+    @property
     def next_due_s(self) -> float:
         """When the next request is to be hedged."""
         return min((pending.hedge_s for pending in self._open), default=math.inf)

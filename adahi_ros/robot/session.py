@@ -343,8 +343,11 @@ class VerifierSession:
         present = self._transport.present
         if not present:
             self._unanswered = 0
+            absence = self._transport.absence
             if self.link is not VerifierState.ABSENT:
-                self._lose("verifier lost: its services are gone")
+                self._lose(absence or "verifier lost: its services are gone")
+            elif absence:
+                self._change(VerifierState.ABSENT, absence)
         if not present or self.link is VerifierState.READY:
             return
         if self.link is VerifierState.UNRESPONSIVE:

@@ -46,6 +46,11 @@ class Transport(Protocol):
         """Whether there is a verifier to send to."""
 
     @property
+    def absence(self) -> str:
+        """Why there is none, where that is known; for people."""
+        return ""
+
+    @property
     def next_due_s(self) -> float:
         """Latest time to call `poll` if nothing arrives; infinite for never."""
 

@@ -130,7 +130,7 @@ class Judge:
 class Robot:
     """A robot from the messages that it gets to the commands that it gives; its verifier is the test."""
 
-    present = True
+    present, absence = True, ""
     next_due_s = math.inf
 
     def __init__(self) -> None:

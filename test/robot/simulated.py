@@ -116,6 +116,7 @@ class SimulatedLink:
 
     Attributes:
         now_s: the time.
+        present, absence: see `Transport`.
         loss, doubling: shares of messages each way.
         delay_s: each way, from the one to the other.
         sent: size of each request, by id.
@@ -125,6 +126,7 @@ class SimulatedLink:
     def __init__(self, verifier: SimulatedVerifier, seed: int) -> None:
         self.now_s = 100.0
         self.present = True
+        self.absence = ""
         self.figures: dict[str, object] = {}
         self.loss = self.doubling = 0.0
         self.delay_s = (DELAY_S, DELAY_S)

@@ -34,6 +34,18 @@ def test_it_looks_for_a_verifier_until_there_is_one(make_robot: MakeRobot) -> No
     assert robot.changes == [VerifierState.READY]
 
 
+def test_why_there_is_no_verifier_is_said_where_it_is_known(make_robot: MakeRobot) -> None:
+    robot = make_robot()
+    robot.link.present, robot.link.absence = False, "another reliability"
+    robot.loop.start(10.0)
+    robot.pass_time(0.2)
+    assert (robot.session.link, robot.session.trouble) == (VerifierState.ABSENT, "another reliability")
+    assert robot.changes == [VerifierState.ABSENT]  # once, for the log
+    robot.link.present = True
+    robot.pass_time(0.1)
+    assert (robot.session.link, robot.session.trouble) == (VerifierState.READY, "")
+
+
 def test_a_verifier_that_does_not_describe_itself_is_queried_again(make_robot: MakeRobot) -> None:
     robot = make_robot()
     robot.verifier.replies = False

@@ -60,6 +60,18 @@ class VerifierClients:
         """Whether both services are there."""
         return bool(self.describing.service_is_ready() and self.verifying.service_is_ready())
 
+    @property
+    def absence(self) -> str:
+        """Why `verify_draft` is not there although a verifier offers it: with another reliability."""
+        mine = self.verifying.qos_profile.reliability
+        replies = self._node.get_publishers_info_by_topic(f"rr{self.name}Reply", no_mangle=True)
+        others = {each.qos_profile.reliability for each in replies} - {mine}
+        return "; ".join(
+            f"{self.name} has the reliability {other.name.lower()}: verification.reliability is "
+            f"{mine.name.lower()}, must be the same at robot and verifier"
+            for other in others
+        )
+
     def destroy(self) -> None:
         """Free them."""
         for client in (self.describing, self.verifying):
@@ -89,6 +101,11 @@ class DdsTransport(Transport):
     def present(self) -> bool:
         """Whether both services are there."""
         return self._clients.present
+
+    @property
+    def absence(self) -> str:
+        """See `VerifierClients`."""
+        return self._clients.absence
 
     def submit(self, request: Request, window: WireWindow) -> Sent:
         """Send a request with this part of its window."""

@@ -113,6 +113,11 @@ class PipelinedTransport(Transport):
         return self._transport.present
 
     @property
+    def absence(self) -> str:
+        """See `Transport`."""
+        return self._transport.absence
+
+    @property
     def next_due_s(self) -> float:
         """See `Transport`; now, where there is a token to draft."""
         now_s = self._clock()

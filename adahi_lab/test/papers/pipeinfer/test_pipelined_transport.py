@@ -37,7 +37,7 @@ def draft() -> TokenPolicy:
 class Inner:
     """Carries requests to an engine; the test says when each reply arrives, and how it is changed."""
 
-    present = True
+    present, absence = True, ""
     next_due_s = math.inf
 
     def __init__(self, draft: TokenPolicy) -> None:
