@@ -55,12 +55,14 @@ class Outgoing:
         action: (A,), the command in the policy's units; None without a command.
         record: None where nothing is to be published.
         brakes: the command is not for an observation.
+        left: (A,) bool, goals that are not to be sent: their joints are left alone; None for none.
     """
 
     command: np.ndarray | None = None
     action: np.ndarray | None = None
     record: SafetyRecord | None = None
     brakes: bool = False
+    left: np.ndarray | None = None
 
 
 _State = tuple[bool, bool, bool, bool, str, tuple[Intervention, ...]]

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from adahi_ros.contract.contract import GOALS, MeasuredPositions
 from adahi_ros.safety.commands import Commands, Outgoing
+from adahi_ros.safety.goals import TOLERANCE
 from adahi_ros.safety.guard import Guard
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.takeover import Takeover
@@ -23,6 +25,10 @@ class PersonCommands:
     the teleoperator does, wherever that stands. Before, the arm brakes to rest. The same holds after every
     hold. A joint that the person does not name stays at its last command. Velocities and efforts are taken
     as they are. All of it passes the guard.
+
+    A hold cancels a gripper's goal, and where the gripper stands then may be unknown. So it gets no goal
+    until the person moves the teleoperator's: then from where it is measured or, unmeasured, the
+    teleoperator's own position.
 
     Args:
         takeover: who drives, and the person's command.
@@ -45,6 +51,9 @@ class PersonCommands:
         self._guard = guard
         self._relative = np.array([each in (POSITIONS, GOALS) for each in fields])
         self._strict = np.array([each == POSITIONS for each in fields])
+        self._goals = np.array([each == GOALS for each in fields])
+        self._left = self._goals  # (A,), goals that the person has not moved
+        self._unmeasured = self._goals  # (A,), at the start
         self._measured = measured
         self._number = 0  # of the takeover
         self._place: np.ndarray | None = None  # (A,), where the person has brought the arm
@@ -69,7 +78,7 @@ class PersonCommands:
         moved = self._moved(wanted)
         outgoing = self._commands.pass_on(moved, measured, now_s, stamp_s=stamp_s, person=True)
         self._place = None if outgoing.action is None else outgoing.command
-        return outgoing
+        return replace(outgoing, left=self._left if self._left.any() else None)
 
     def _hold(self, read: np.ndarray, now_s: float, stamp_s: float | None) -> Outgoing:
         """Brake to rest."""
@@ -82,6 +91,8 @@ class PersonCommands:
         place = np.full(len(wanted), np.nan) if place is None else place
         if np.isnan(place[self._strict]).any():
             return False
+        self._left, self._unmeasured = self._goals, self._goals & np.isnan(measured)
+        place = np.where(self._goals & ~self._unmeasured, measured, place)
         self._place, self._offset = place, np.full(len(wanted), np.nan)
         return True
 
@@ -91,8 +102,13 @@ class PersonCommands:
         A joint that is named first, or again after a silence, is coupled where both stand now.
         """
         assert self._place is not None
+        self._place = np.where(self._goals & np.isnan(self._place), wanted, self._place)
         coupled = np.where(self._relative & np.isfinite(self._place), self._place - wanted, 0.0)
         self._offset = np.where(np.isnan(self._offset), coupled, self._offset)
         self._offset = np.where(np.isnan(wanted), np.nan, self._offset)
         moved = wanted + self._offset
+        begun = self._left & (np.abs(moved - self._place) > TOLERANCE)  # false of NaN
+        self._left = self._left & ~begun
+        self._offset = np.where(begun & self._unmeasured, 0.0, self._offset)
+        moved = np.where(self._left, self._place, wanted + self._offset)
         return np.where(np.isnan(moved), np.where(self._relative, self._place, 0.0), moved)

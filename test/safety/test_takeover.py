@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adahi_ros.contract.contract import MeasuredPositions
-from adahi_ros.safety.commands import Commands
+from adahi_ros.safety.commands import Commands, Outgoing
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.permission import Permission
@@ -86,19 +87,54 @@ def test_a_takeover_ends_the_points_and_the_person_starts_at_rest(
     assert abs(arm.at.positions[0] - np.clip(rest + 3 * moved, LOW, HIGH)) <= 1e-6
 
 
+class TwoEntries:
+    """A person beside an arm of two entries, which has a clock of its own."""
+
+    def __init__(self, measured: MeasuredPositions, fields: list[str]) -> None:
+        self.now_s, self.permission = 100.0, Permission(False, 0.5)
+        envelope, config = Envelope(limits_of(2), fields, PERIOD_S), GuardConfig(PERIOD_S, HOLD_AFTER_S)
+        self.guard = Guard(envelope, config, self.permission, self.now_s)
+        self.guard.start(self.now_s)
+        self.commands = Commands(self.guard, Units(), measured)  # type: ignore[arg-type]
+        takeover = self.permission.takeover
+        self.person = PersonCommands(takeover, self.commands, self.guard, fields, measured)
+        for publishers in takeover.publishers.values():
+            publishers.note_publishers(frozenset((b"person",)), None, 99.0)
+
+    def limit(self, wanted: list[float], read: list[float]) -> Outgoing:
+        self.now_s += PERIOD_S
+        self.guard.observed(self.now_s)
+        self.permission.takeover.signal(True, 0.0, self.now_s)
+        self.permission.takeover.command(np.array(wanted), 0.0, self.now_s)
+        return self.person.limit(np.array(read), self.now_s)
+
+
 def test_a_person_moves_no_joint_from_a_place_that_is_unknown() -> None:
-    measured, now_s = MeasuredPositions(("joint_0", "joint_1"), (0, None)), 100.0
-    permission, fields = Permission(False, 0.5), ["positions"] * 2
-    guard = Guard(
-        Envelope(limits_of(2), fields, PERIOD_S), GuardConfig(PERIOD_S, HOLD_AFTER_S), permission, now_s
-    )
-    guard.start(now_s)
-    commands = Commands(guard, Units(), measured)  # type: ignore[arg-type]
-    person = PersonCommands(permission.takeover, commands, guard, fields, measured)
-    for publishers in permission.takeover.publishers.values():
-        publishers.note_publishers(frozenset((b"person",)), None, 99.0)
-    permission.takeover.signal(True, 0.0, now_s)
-    permission.takeover.command(np.array([0.4, 0.7]), 0.0, now_s)
-    outgoing = person.limit(np.array([0.1]), now_s)
+    arm = TwoEntries(MeasuredPositions(("joint_0", "joint_1"), (0, None)), ["positions"] * 2)
+    outgoing = arm.limit([0.4, 0.7], [0.1])
     assert outgoing.command is None
     assert outgoing.brakes
+
+
+@pytest.mark.parametrize("policy_acted", [True, False])
+@pytest.mark.parametrize(("read", "goes_to"), [([0.1], 0.6), ([0.1, 0.3], 0.4)])
+def test_a_gripper_goes_nowhere_until_the_person_moves_it(
+    read: list[float], goes_to: float, policy_acted: bool
+) -> None:
+    measured = MeasuredPositions(("joint_0", "hand"), (0, 1 if len(read) > 1 else None))
+    arm = TwoEntries(measured, ["positions", "goals"])
+    if policy_acted:
+        arm.guard.observed(arm.now_s)
+        arm.commands.limit(np.array([0.1, 0.8]), np.array(read), arm.now_s)
+    still = [arm.limit([7.0, 0.5], read) for _ in range(30)]
+    assert still[-1].action is not None
+    for outgoing in still:
+        if outgoing.action is not None:
+            assert outgoing.left is not None
+            assert outgoing.left.tolist() == [False, True]
+    outgoing = arm.limit([7.0, 0.6], read)
+    assert outgoing.command is not None
+    assert (outgoing.left, round(outgoing.command[1], 6)) == (None, goes_to)
+    unnamed = arm.limit([7.0, float("nan")], read)
+    assert unnamed.command is not None
+    assert round(unnamed.command[1], 6) == goes_to

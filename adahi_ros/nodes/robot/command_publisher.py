@@ -210,6 +210,9 @@ class CommandPublisher:
             if self._sends_velocities and self.guard.velocities is not None:
                 velocities = list(self._action.parts(self.guard.velocities))
             rests = [positions and self.guard.resting for positions in self._positions]
+            if outgoing.left is not None:
+                left = self._action.parts(outgoing.left)
+                rests = [stands or bool(each.all()) for stands, each in zip(rests, left, strict=True)]
             for sink, part, at, stands in zip(self._sinks, parts, velocities, rests, strict=True):
                 if not (stands or (held and sink.holds_by_itself)):
                     sink.send(part, stamp_ns, at)
