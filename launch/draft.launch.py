@@ -85,7 +85,7 @@ def generate_launch_description() -> LaunchDescription:
             default_value="true",
             description="Configure and activate the node when it starts; if false, use 'ros2 lifecycle set'",
         ),
-        DeclareLaunchArgument("respawn", default_value="false", description=RESPAWN),
+        DeclareLaunchArgument("use_respawn", default_value="false", description=RESPAWN),
         DeclareLaunchArgument(
             "verifier_namespace",
             default_value="",
@@ -129,7 +129,7 @@ def start(context: LaunchContext) -> list[Node]:
     backups = LaunchConfiguration("backup_verifiers").perform(context)
     if backups:
         given["verification.backups"] = [name.strip() for name in backups.split(";")]
-    respawn = IfCondition(LaunchConfiguration("respawn")).evaluate(context)
+    respawn = IfCondition(LaunchConfiguration("use_respawn")).evaluate(context)
     by_goals = IfCondition(LaunchConfiguration("run_policy")).evaluate(context)
     autostart = not by_goals and IfCondition(LaunchConfiguration("autostart")).evaluate(context)
     sim_time = {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)}

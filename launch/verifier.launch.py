@@ -39,7 +39,7 @@ def generate_launch_description() -> LaunchDescription:
             "namespace", default_value="", description="Namespace of the node, such as the robot's"
         ),
         DeclareLaunchArgument(
-            "verifier_params_file",
+            "params_file",
             default_value="",
             description="ROS parameter file of the verifier: target, rule and device; '' for the shipped "
             "config/verifier.yaml, which names no target",
@@ -47,13 +47,13 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "verifier_defaults_file",
             default_value="",
-            description="ROS parameter file with values that verifier_params_file does not set; '' for none",
+            description="ROS parameter file with values that params_file does not set; '' for none",
         ),
         DeclareLaunchArgument(
             "target",
             default_value="",
             description="Target to serve: a YAML file of a third-party policy, or a checkpoint by path or "
-            "name; '' for the value in verifier_params_file",
+            "name; '' for the value in params_file",
         ),
         DeclareLaunchArgument(
             "verifier_namespace",
@@ -66,14 +66,14 @@ def generate_launch_description() -> LaunchDescription:
             default_value="",
             description="Names (robot_id) of the robots that may send requests, as r1,r2. Each gets its own "
             "services below verifier_namespace, such as /r1/verify_draft, and only its own replies; '' for "
-            "the value in verifier_params_file",
+            "the value in params_file",
         ),
         DeclareLaunchArgument(
             "autostart",
             default_value="true",
             description="Configure and activate the node when it starts; if false, use 'ros2 lifecycle set'",
         ),
-        DeclareLaunchArgument("respawn", default_value="false", description=RESPAWN),
+        DeclareLaunchArgument("use_respawn", default_value="false", description=RESPAWN),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
         DeclareLaunchArgument("enclave", default_value="/", description=ENCLAVE),
         DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
@@ -90,9 +90,9 @@ def generate_launch_description() -> LaunchDescription:
 
 def check_files(context: LaunchContext) -> None:
     given = context.launch_configurations
-    if not given["verifier_params_file"]:
-        given["verifier_params_file"] = str(asset("config/verifier.yaml"))
-    check_file(context, "verifier_params_file")
+    if not given["params_file"]:
+        given["params_file"] = str(asset("config/verifier.yaml"))
+    check_file(context, "params_file")
     if given["verifier_defaults_file"]:
         check_file(context, "verifier_defaults_file")
     checkpoint_of(context, "target")
@@ -104,7 +104,7 @@ def start(context: LaunchContext) -> list[Node]:
         name.strip() for name in LaunchConfiguration("robots").perform(context).split(",") if name.strip()
     ]
     defaults = LaunchConfiguration("verifier_defaults_file").perform(context)
-    respawn = IfCondition(LaunchConfiguration("respawn")).evaluate(context)
+    respawn = IfCondition(LaunchConfiguration("use_respawn")).evaluate(context)
     node = Node(
         package="adahi_ros",
         executable="target_verifier_node",
@@ -112,7 +112,7 @@ def start(context: LaunchContext) -> list[Node]:
         namespace=LaunchConfiguration("namespace"),
         parameters=[
             *([defaults] if defaults else []),
-            LaunchConfiguration("verifier_params_file"),
+            LaunchConfiguration("params_file"),
             {"checkpoint": ParameterValue(target, value_type=str)} if target else {},
             {"robots": robots} if robots else {},
             {"autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool)},

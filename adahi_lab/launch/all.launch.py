@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction, SetLaunchConfiguration
+from launch.launch_description_entity import LaunchDescriptionEntity
 from launch.launch_description_sources import get_launch_description_from_python_launch_file
+from launch.substitutions import LaunchConfiguration
 
 from adahi_lab.nodes.chosen import BOOLEAN, Chosen
 from adahi_lab.nodes.method_files import parameter_files, verifier_defaults
 from adahi_ros.core.assets import asset
-from adahi_ros.nodes.launching.arguments import ArgumentsCheck, with_arguments_checked
+from adahi_ros.nodes.launching.arguments import ArgumentsCheck, check_file, with_arguments_checked
 
 JOBS = ("verifier", "draft", "simulation")
+VERIFIER = "verifier"
 OURS = ("params_file", "verifier_params_file")  # arguments with other defaults than in those files
 OF_CONTRACT = "command_interface"  # of the simulation alone; here the contract is of both
 
@@ -23,13 +26,25 @@ def name_files(context: LaunchContext) -> None:
     if not all(given[name] for name in OURS):
         made = parameter_files(given["method"], given["task"])
         given.update({name: str(file) for name, file in zip(OURS, made, strict=True) if not given[name]})
+    check_file(context, OURS[1])  # by its name here
     if not given["verifier_defaults_file"]:
         given["verifier_defaults_file"] = str(verifier_defaults(given["task"]))
 
 
+def entities_of(job: str) -> list[LaunchDescriptionEntity]:
+    """Return the entities of a job's launch file; there the verifier's file has the name of the robot's."""
+    file = str(asset(f"launch/{job}.launch.py"))
+    entities = get_launch_description_from_python_launch_file(file).entities
+    if job != VERIFIER:
+        return entities
+    ours, theirs = OURS
+    named = SetLaunchConfiguration(ours, LaunchConfiguration(theirs))
+    kept = DeclareLaunchArgument, ArgumentsCheck
+    return [each if isinstance(each, kept) else GroupAction([named, each]) for each in entities]
+
+
 def generate_launch_description() -> LaunchDescription:
-    files = [str(asset(f"launch/{job}.launch.py")) for job in JOBS]
-    entities = [e for file in files for e in get_launch_description_from_python_launch_file(file).entities]
+    entities = [entity for job in JOBS for entity in entities_of(job)]
     left_out = (*OURS, OF_CONTRACT)
     entities = [e for e in entities if not isinstance(e, DeclareLaunchArgument) or e.name not in left_out]
     # Check files before the first node starts, in a group: if an action raises, launch ends, but a process

@@ -16,7 +16,7 @@ NODES = {
 }
 FIRST = {**NODES, "all": NODES["verifier"], "robot": NODES["draft"], "panda": NODES["simulation"]}
 LAB = Path(adahi_lab.__file__).parents[1]
-FILES = {
+FILES = {  # of all.launch.py; the other files take the first
     "params_file": str(asset("config/ball.yaml")),
     "verifier_params_file": str(asset("config/verifier.yaml")),
 }

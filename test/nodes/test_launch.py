@@ -49,7 +49,9 @@ def test_all_takes_the_arguments_of_every_job() -> None:
     def names(job: str) -> set[str]:
         return {argument.name for argument in description_of(job).get_launch_arguments()}
 
-    assert names("all") == names("draft") | names("verifier") | names("simulation") | {"method"}
+    ours = {"method", "verifier_params_file"}
+    of_contract = {"command_interface"}
+    assert names("all") == (names("draft") | names("verifier") | names("simulation") | ours) - of_contract
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -86,6 +88,25 @@ def test_what_may_be_for_a_file_that_includes_this_one_is_not_reported(
     context.launch_configurations.update({"taks": "ball", "of_the_other_file": ""})
     description_of("draft").entities[0].visit(context)
     assert "no argument of" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("job", "former", "name"),
+    [
+        *[(job, "respawn", "use_respawn") for job in ("draft", "verifier", "robot", "all")],
+        ("verifier", "verifier_params_file", "params_file"),
+    ],
+)
+def test_a_former_name_of_an_argument_is_refused_with_the_new_one(job: str, former: str, name: str) -> None:
+    from launch import LaunchContext
+
+    context = LaunchContext(argv=[f"{former}:=true"])
+    context.launch_configurations[former] = "true"
+    check = description_of(job).entities[0]
+    with pytest.raises(ValueError, match=rf"^{former}: gone since 0\.4\.0; its name is {name}$"):
+        check.visit(context)
+    context.launch_configurations[name] = ""  # a file that includes this one may have such an argument
+    check.visit(context)
 
 
 @pytest.mark.parametrize(("job", "executable"), [each for each in FIRST.items() if each[0] != "all"])
@@ -189,13 +210,14 @@ def test_a_target_is_a_file_that_is_here_or_a_checkpoint_of_the_package(
 ) -> None:
     def checkpoint(target: str = "") -> str:
         given = {"target": target} if target else {}
-        nodes = all_nodes_in(description_of(job), params_file=FILES["params_file"], **given, **files)
+        nodes = all_nodes_in(description_of(job), **files, **given)
         (verifier,) = (each for each in nodes if each.node_executable == NODES["verifier"])
         named: str = parameters_of(verifier)["checkpoint"]
         return named
 
     (tmp_path / "params.yaml").write_text("/**: {ros__parameters: {checkpoint: swarm/target}}")
-    files = {"verifier_params_file": str(tmp_path / "params.yaml")}
+    of_verifier = "params_file" if job == "verifier" else "verifier_params_file"
+    files = {**FILES, of_verifier: str(tmp_path / "params.yaml")}
     assert checkpoint() == "swarm/target"
     (tmp_path / "arm.yaml").write_text("kind: openpi")
     (tmp_path / "policies").mkdir()
@@ -246,13 +268,21 @@ OF_THE_ROBOT = {
 }
 
 
+@pytest.fixture
+def empty(tmp_path: Path) -> str:
+    """A parameter file that sets nothing but the seed."""
+    file = tmp_path / "empty.yaml"
+    file.write_text("/**: {ros__parameters: {seed: 1}}")
+    return str(file)
+
+
 @pytest.mark.parametrize("job", ["draft", "robot"])
-def test_what_is_given_wins_over_the_parameter_file_and_nothing_else_does(job: str) -> None:
-    left = parameters_of(node_of(job, **FILES))
+def test_what_is_given_wins_over_the_parameter_file_and_nothing_else_does(job: str, empty: str) -> None:
+    left = parameters_of(node_of(job, params_file=empty))
     assert not left.keys() & set(OF_THE_ROBOT)
     given = {name.split(".")[-1]: value for name, value in OF_THE_ROBOT.items()}
     given["safety_limits"] = given.pop("limits")
-    parameters = parameters_of(node_of(job, **FILES, **given))
+    parameters = parameters_of(node_of(job, params_file=empty, **given))
     assert parameters.items() >= OF_THE_ROBOT.items()
 
 
@@ -292,10 +322,10 @@ def test_the_robot_that_is_simulated_beside_its_policy_needs_no_deadman(
 
 
 @pytest.mark.parametrize("job", ["draft", "robot"])
-def test_what_a_robot_does_without_its_target_is_left_to_its_file(job: str) -> None:
-    left = parameters_of(node_of(job, **FILES))
+def test_what_a_robot_does_without_its_target_is_left_to_its_file(job: str, empty: str) -> None:
+    left = parameters_of(node_of(job, params_file=empty))
     assert not left.keys() & {"fallback", "fallback_limit", "safety.require_limits"}
-    given = parameters_of(node_of(job, **FILES, fallback="draft", fallback_limit="2"))
+    given = parameters_of(node_of(job, params_file=empty, fallback="draft", fallback_limit="2"))
     assert given.items() >= {"fallback": "draft", "fallback_limit": 2}.items()
 
 
@@ -350,7 +380,8 @@ def test_no_argument_is_run_as_python(job: str, tmp_path: Path) -> None:
 
 NAMING = [
     *[(job, name) for job in ("draft", "all") for name in ("params_file", "runner_params_file")],
-    *[(job, name) for job in ("verifier", "all") for name in ("verifier_params_file", "target")],
+    *[("verifier", "params_file"), ("all", "verifier_params_file")],
+    *[(job, "target") for job in ("verifier", "all")],
     *[("all", name) for name in ("task", "method")],
     *[("description", "urdf"), ("dds", "dds")],
 ]

@@ -157,7 +157,7 @@ def test_an_unknown_dds_is_named_with_what_is_allowed(stand_ins: dict[str, str])
     [
         ("draft", "params_file"),
         ("robot", "params_file"),
-        ("verifier", "verifier_params_file"),
+        ("verifier", "params_file"),
         ("all", "params_file"),
         ("all", "verifier_params_file"),
         ("robot", "runner_params_file"),
@@ -228,7 +228,7 @@ def test_a_launch_whose_node_dies_ends_too_and_not_with_0(
 def test_a_launch_that_is_interrupted_ends_with_0(
     job: str, respawn: bool, stand_ins: dict[str, str], tmp_path: Path
 ) -> None:
-    """With `respawn`, it outlives a node that died once."""
+    """With `use_respawn`, it outlives a node that died once."""
     died = tmp_path / "died"
     instead(
         stand_ins,
@@ -240,7 +240,7 @@ def test_a_launch_that_is_interrupted_ends_with_0(
     arguments = [f"{name}:={file}" for name, file in FILES.items()]
     command = [sys.executable, "-c", LAUNCH, str(file_of(job)), *arguments]
     with subprocess.Popen(
-        [*command, f"respawn:={respawn}"],
+        [*command, f"use_respawn:={respawn}"],
         env=stand_ins,
         stdout=subprocess.PIPE,
         text=True,

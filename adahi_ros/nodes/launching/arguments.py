@@ -15,6 +15,8 @@ from launch.logging import get_logger
 from adahi_ros.core.texts import abridged
 from adahi_ros.policies.backends import DESCRIBED
 
+RENAMED = {"respawn": "use_respawn", "verifier_params_file": "params_file"}
+"""Names of arguments until 0.3.0, and those of today, which are nav2's."""
 ENCLAVE = "SROS 2 enclave of the nodes, such as /adahi/r1; they use its keys if ROS_SECURITY_ENABLE is true"
 
 
@@ -49,11 +51,14 @@ def checkpoint_of(context: LaunchContext, argument: str) -> str:
 class ArgumentsCheck(OpaqueFunction):
     """Warns of arguments on the command line that a launch file does not declare; launch ignores them.
 
-    It must be the first entity. It checks nothing in an included launch file: there are then configurations
+    It must be the first entity. In an included launch file it warns of none: there are then configurations
     that are not from the command line, and arguments may be for the including file.
 
     Args:
         description: of the launch file.
+
+    Raises:
+        ValueError: on use; an argument has its former name. Names the new one.
     """
 
     def __init__(self, description: LaunchDescription) -> None:
@@ -61,13 +66,17 @@ class ArgumentsCheck(OpaqueFunction):
         self._description = description
 
     def _check(self, context: LaunchContext) -> None:
+        declared = {argument.name for argument in self._description.get_launch_arguments()}
+        present = set(context.launch_configurations)
+        for former, name in RENAMED.items():
+            if former in present - declared and name in declared - present:
+                raise ValueError(f"{former}: gone since 0.4.0; its name is {name}")
         given = [argument.partition(":=")[0] for argument in context.argv]
-        if set(context.launch_configurations) != set(given):
+        if present != set(given):
             return
-        declared = [argument.name for argument in self._description.get_launch_arguments()]
         for name in given:
             if name not in declared:
-                near = difflib.get_close_matches(name, declared, 1)
+                near = difflib.get_close_matches(name, sorted(declared), 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(declared))}"
                 get_logger("launch").warning(f"{name}: no argument of this launch file, ignored; {hint}")
 
