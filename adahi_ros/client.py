@@ -65,7 +65,7 @@ class Answer:
 
 
 class VerifierClient:
-    """See the module. The coroutines run in the node's executor, which the caller spins.
+    """Sends requests to a verifier. The coroutines run in the node's executor, which the caller spins.
 
     Args:
         node: gets the clients.

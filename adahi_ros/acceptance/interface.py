@@ -44,7 +44,7 @@ class Verdict:
 
 
 class LinkFacts(NamedTuple):
-    """What a robot knows of its link when it sends a request; NaN where unknown.
+    """A robot's knowledge of its link when it sends a request; NaN where unknown.
 
     Attributes:
         round_trip_ms: without the verifier's compute.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which sample of a topic belongs to each time, as a contract's `align` says."""
+"""Finds the sample of a topic that belongs to each time, as a contract's `align` says."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From messages to observations: checked, selected, aligned in time; the same live and from a bag."""
+"""Makes observations of messages: checked, selected, aligned in time; the same live and from a bag."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class SinkChannelFields(ChannelFields):
 
 @dataclass(frozen=True, kw_only=True)
 class AlignFields(Schema):
-    """Which sample belongs to a step.
+    """The sample that belongs to a step.
 
     Attributes:
         strategy: `hold`, `asof` or `drop`.
@@ -122,7 +122,7 @@ class AlignFields(Schema):
 
 @dataclass(frozen=True, kw_only=True)
 class _Timed(Schema):
-    """What sources and cameras have in common.
+    """The fields that sources and cameras have in common.
 
     Attributes:
         channel: topic, type and QoS.

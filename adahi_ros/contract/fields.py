@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From messages to numbers: fields picked by path, by name or by index, and checked."""
+"""Makes numbers of messages: fields picked by path, by name or by index, and checked."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the command `adahi` shows the verbs of a package."""
+"""Help of the command `adahi` for the verbs of a package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class VerbHelp:
-    """How a package's verbs are shown; an entry point in `adahi_ros.verb_help` names an object of this class.
+    """Help for a package's verbs; an entry point in `adahi_ros.verb_help` names an object of this class.
 
     Attributes:
         panels: verbs and groups by the title under which the help shows them, in order.

@@ -41,7 +41,7 @@ class LinkEstimate:
 
 @dataclass(frozen=True)
 class PlanContext:
-    """What B robots executed, would execute and plan, in action scales.
+    """Actions that B robots executed, would execute and plan, in action scales.
 
     Attributes:
         executed: (B, A), the last commanded action; NaN before the first.

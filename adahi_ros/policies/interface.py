@@ -18,7 +18,7 @@ from adahi_ros.core.signature import Observations, Ranges, Signature
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """How a policy samples its proposals.
+    """A policy's way to sample its proposals.
 
     Attributes:
         temperature: of its distributions, above zero; 1 is as it was trained.

@@ -38,7 +38,7 @@ Arguments in `COMPUTE` are also set by the parameters of a verifier.
 
 
 class CheckpointKind(NamedTuple):
-    """How a policy is made from `DIRECTORY/NAME.json` and the files beside it.
+    """A way to make a policy from `DIRECTORY/NAME.json` and the files beside it.
 
     Attributes:
         load: reads a `NetworkCheckpoint`.

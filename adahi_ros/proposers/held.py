@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Held(Protocol):
-    """What B robots act by; a `Plan` is one, an intent another.
+    """Guidance that B robots act by; a `Plan` is one, an intent another.
 
     Attributes:
         alone: the actions of replies have no effect, so that they need not be sent.
@@ -27,7 +27,7 @@ class Held(Protocol):
 
     @property
     def figures(self) -> Mapping[str, object]:
-        """What a robot's diagnostics say of it, such as its age."""
+        """Figures for a robot's diagnostics, such as its age."""
 
     def at(self, step: int) -> np.ndarray:
         """Return the actions (B, A) of the present step; NaN for robots without one."""

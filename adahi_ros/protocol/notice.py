@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verifier publishes about the assignments of robots: never their content."""
+"""Notices of a verifier about the assignments of robots: never their content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INSTRUCTION_LENGTH = 512
 
 @dataclass(frozen=True)
 class Notice:
-    """What a verifier publishes about one robot.
+    """A verifier's notice about one robot.
 
     Attributes:
         started_ns: when the verifier was activated; revisions count from there.

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class Reason(IntEnum):
-    """Why a draft was executed without the target's reply, or withheld. As numbered in `DraftStatus.msg`."""
+    """Reason for a draft without the target's reply, or for no command; numbered as in `DraftStatus.msg`."""
 
     NONE = 0
     NO_VERIFIER = 1

@@ -38,7 +38,7 @@ INTENT_LIMIT = 127
 
 
 class RequestFault(IntEnum):
-    """Why a request is refused. The numbers are those of `VerifyDraft.srv`."""
+    """Reason why a request is refused. The numbers are those of `VerifyDraft.srv`."""
 
     TOKENIZER_MISMATCH = 1
     WRONG_SHAPE = 2

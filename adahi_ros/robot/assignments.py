@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which assignment of the verifier a robot follows, and when a notice makes it send a request.
+"""Chooses the verifier's assignment that a robot follows, and when a notice makes it send a request.
 
 A verifier can replace the instruction or the goal of a robot's requests. It then publishes a notice with the
 new revision, and every reply has the revision that it was made with. A notice moves no robot: it only makes

@@ -271,7 +271,7 @@ class ObservationRate:
 
     @property
     def fault(self) -> str:
-        """How late observations are, for people; empty if they are not."""
+        """Lateness of observations, for people; empty if they are in time."""
         if self._late < WINDOWS:
             return ""
         return (

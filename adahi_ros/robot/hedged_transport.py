@@ -38,7 +38,7 @@ BETTER_BY_S = 0.002  # and at least this much: smaller differences are noise of 
 
 
 class HedgedTransport(Transport):
-    """See the module, and `Transport`.
+    """A `Transport` to several verifiers; see the module.
 
     The first configured verifier defines the target; if it does not reply in time at the start, the next one
     does. A verifier with another target or other weights, or without a description, gets no requests. A
@@ -94,7 +94,7 @@ class HedgedTransport(Transport):
 
     @property
     def next_due_s(self) -> float:
-        """When the next request is to be hedged."""
+        """Time at which the next request is to be hedged."""
         return min((pending.hedge_s for pending in self._open), default=math.inf)
 
     @property

@@ -106,7 +106,7 @@ class PendingRequest:
 
     @property
     def due_s(self) -> float:
-        """When it is missed or sent again."""
+        """Time at which it is missed or sent again."""
         return min(self.deadline_s, self.resend_s)
 
 
@@ -245,7 +245,7 @@ class Fallback:
 
     @property
     def label(self) -> str:
-        """What happens without a target, for people."""
+        """Behaviour without a target, for people."""
         if self._limit == 0 or not self.drafts:
             return "the robot is held"
         if self._limit is None:

@@ -11,7 +11,7 @@ from adahi_ros.protocol.records import Reason, StepRecord
 
 
 class End(IntEnum):
-    """What ended a run. The numbers are the error codes of `RunPolicy.action`; SUCCESS is NONE there."""
+    """Cause of a run's end. The numbers are the error codes of `RunPolicy.action`; SUCCESS is NONE there."""
 
     SUCCESS = 0
     FAILURE = 1

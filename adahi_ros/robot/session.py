@@ -46,7 +46,7 @@ class VerifierState(IntEnum):
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Words for people."""
         return {
             VerifierState.ABSENT: "no verifier",
             VerifierState.READY: "verifier ready",

@@ -20,7 +20,7 @@ RESTS = "the arm stops first, because a person drove it"
 
 
 class Person(Protocol):
-    """What a person does, and a way to the arm."""
+    """A person's actions, and a way to the arm."""
 
     @property
     def drives(self) -> bool:
@@ -28,7 +28,7 @@ class Person(Protocol):
 
     @property
     def takeovers(self) -> int:
-        """How often a person has taken over: one may be over before the next observation."""
+        """Count of a person's takeovers: one may be over before the next observation."""
 
     @property
     def at_rest(self) -> bool:

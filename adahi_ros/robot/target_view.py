@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the target sees of a robot's observations: all that the draft reads, or less of its cameras."""
+"""The target's view of a robot's observations: all that the draft reads, or less of its cameras."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Transport(Protocol):
 
     @property
     def absence(self) -> str:
-        """Why there is none, where that is known; for people."""
+        """Reason why there is none, where that is known; for people."""
         return ""
 
     @property

@@ -94,7 +94,7 @@ class Message:
 
 @dataclass(eq=False)
 class VerifierEndpoint:
-    """See the module.
+    """A verifier as the robot knows it.
 
     Attributes:
         name: for people.
@@ -148,7 +148,7 @@ class VerifierEndpoint:
 
     @property
     def lost(self) -> str:
-        """Why it is lost; empty if it is not, or was never there."""
+        """Reason why it is lost; empty if it is not, or was never there."""
         if not self.was_described:
             return ""
         if not self.transport.present:

@@ -53,7 +53,7 @@ def ros2_security(*arguments: str | Path) -> None:
 
 
 class Keystore:
-    """See the module.
+    """A keystore of SROS 2.
 
     Args:
         path: of the keystore; created if missing.

@@ -24,7 +24,7 @@ ABSENT_S = 5.0  # a robot without a reply for this time is forgotten
 
 
 class Refusal(NamedTuple):
-    """Why a request is not accepted.
+    """Reason why a request is not accepted.
 
     Attributes:
         why: for people.

@@ -16,7 +16,7 @@ from adahi_ros.protocol.request import Request
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """What replaces fields of one robot's requests.
+    """Replacements of fields of one robot's requests.
 
     Attributes:
         revision: number of the change that made it, from 1.

@@ -89,7 +89,7 @@ class RequestQueue(Generic[T]):
         return self._count
 
     def __iter__(self) -> Iterator[Turn[T]]:
-        """In no particular order."""
+        """Iterate in no particular order."""
         return (turn for turns in self._turns.values() for turn in turns)
 
     @property

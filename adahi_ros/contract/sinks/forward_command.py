@@ -14,7 +14,7 @@ from adahi_ros.contract.sinks.interface import Command, MessageSink, New, checke
 
 @dataclass(frozen=True)
 class ForwardCommandSink(MessageSink):
-    """For forward_command_controller. The message names no joints and no field, and has no stamp."""
+    """Commands forward_command_controller. The message names no joints and no field, and has no stamp."""
 
     kind = "std_msgs/msg/Float64MultiArray"
     stamped = False

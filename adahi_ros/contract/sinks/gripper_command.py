@@ -12,7 +12,7 @@ from adahi_ros.core.registry import argument
 
 @dataclass(frozen=True)
 class GripperCommandSink(ActionSink):
-    """For gripper_action_controller, franka_gripper and MoveIt."""
+    """Commands gripper_action_controller, franka_gripper and MoveIt."""
 
     kind = "control_msgs/action/GripperCommand"
 

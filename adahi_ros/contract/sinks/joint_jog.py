@@ -14,7 +14,7 @@ from adahi_ros.contract.sinks.interface import Command, MessageSink, New, checke
 
 @dataclass(frozen=True)
 class JointJogSink(MessageSink):
-    """For MoveIt Servo."""
+    """Commands MoveIt Servo, by joints."""
 
     kind = "control_msgs/msg/JointJog"
     fields = ("velocities",)

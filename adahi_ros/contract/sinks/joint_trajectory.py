@@ -17,7 +17,7 @@ SPACING_S = 1e-6  # times in messages are rounded down to ns
 
 @dataclass(frozen=True)
 class JointTrajectorySink(MessageSink):
-    """For joint_trajectory_controller."""
+    """Commands joint_trajectory_controller."""
 
     kind = "trajectory_msgs/msg/JointTrajectory"
     zero_is_receipt = True

@@ -12,7 +12,7 @@ from adahi_ros.core.registry import argument
 
 @dataclass(frozen=True)
 class ParallelGripperSink(ActionSink):
-    """For parallel_gripper_action_controller."""
+    """Commands parallel_gripper_action_controller."""
 
     kind = "control_msgs/action/ParallelGripperCommand"
 

@@ -17,7 +17,7 @@ AXES = tuple(f"{part}.{axis}" for part in ("linear", "angular") for axis in "xyz
 
 @dataclass(frozen=True)
 class TwistSink(MessageSink):
-    """For MoveIt Servo: m/s and rad/s; axes that no entry commands are 0."""
+    """Commands MoveIt Servo: m/s and rad/s; axes that no entry commands are 0."""
 
     kind = "geometry_msgs/msg/TwistStamped"
     fields = ("velocities",)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes of several trades share."""
+"""Shared parts of the nodes of several trades."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which executor spins a node."""
+"""Chooses the executor that spins a node."""
 
 from __future__ import annotations
 

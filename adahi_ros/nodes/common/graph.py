@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who publishes on a topic, by the identity that DDS gives each publisher (GID)."""
+"""Publishers of a topic, by the identity that DDS gives each publisher (GID)."""
 
 from __future__ import annotations
 

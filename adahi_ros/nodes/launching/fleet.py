@@ -21,7 +21,7 @@ LOOK_S = 0.02
 
 
 class RunningFleet:
-    """See the module; `fleet_up` makes it.
+    """A fleet's processes; `fleet_up` makes it.
 
     Attributes:
         head: of the Ray that this process has started; None if the fleet names a running one.

@@ -54,7 +54,7 @@ class BagRecorderParameters:
 
 
 class BagRecorderNode(Node):
-    """See the module.
+    """The node that records.
 
     Raises:
         ParameterError: names the parameter, its value and what is allowed.

@@ -65,7 +65,7 @@ class MarkedCommandParameters:
 
 @dataclass(frozen=True)
 class PointOfAction:
-    """Which entries of an action are a position."""
+    """The entries of an action that are a position."""
 
     x: int = parameter(UNUSED, ENTRY.format("x"), UNUSED, LARGEST_INDEX)
     y: int = parameter(UNUSED, ENTRY.format("y"), UNUSED, LARGEST_INDEX)
@@ -150,7 +150,7 @@ def _color(colour: Colour) -> ColorRGBA:
 
 
 class PathMarkersNode(Node):
-    """See the module.
+    """The node that shows paths.
 
     Raises:
         ParameterError: names the parameter, its value and what is allowed.

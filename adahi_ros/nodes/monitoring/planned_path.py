@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a robot went and where the draft alone would have gone: points, colours and lines of a path."""
+"""Paths of a robot, and of its draft alone: points, colours and lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PointError(ValueError):
 
 
 class ArmPoints:
-    """Where an arm's tip is, and where a drafted action would put it.
+    """Places of an arm's tip: now, and after a drafted action.
 
     Args:
         chain: from the frame of the path to the tip.

@@ -31,7 +31,7 @@ class OpenSink(Protocol):
 
     @property
     def fault(self) -> str:
-        """Why it cannot stop the robot; empty if it can."""
+        """Reason why it cannot stop the robot; empty if it can."""
 
     def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
         """Send a command.

@@ -62,7 +62,7 @@ class VerifierClients:
 
     @property
     def absence(self) -> str:
-        """Why `verify_draft` is not there although a verifier offers it: with another reliability."""
+        """Reason why `verify_draft` is not there although a verifier offers it: another reliability."""
         mine = self.verifying.qos_profile.reliability
         replies = self._node.get_publishers_info_by_topic(f"rr{self.name}Reply", no_mangle=True)
         others = {each.qos_profile.reliability for each in replies} - {mine}

@@ -83,7 +83,7 @@ WITH_POINTS = "adahi_ros.nodes.robot.ahead_publisher:AheadPublisher"  # few robo
 
 
 class DraftPolicyNode(ManagedNode):
-    """See the module. A step begins when joint state and task state of the same time have arrived."""
+    """The robot's node. A step begins when joint state and task state of the same time have arrived."""
 
     def __init__(self, **options: Any) -> None:
         self._condition = Diagnosis(time.monotonic())

@@ -35,7 +35,7 @@ FIRST_EPISODES = 2**31 - 1  # largest value; leaves as many numbers for later ep
 
 @dataclass(frozen=True)
 class CommandParameters:
-    """How commands are sent."""
+    """Parameters of the commands."""
 
     velocities: bool = parameter(
         False,
@@ -100,7 +100,7 @@ class TakeoverParameters:
 
 @dataclass(frozen=True)
 class ProposerParameters:
-    """What proposes actions."""
+    """Parameters of the proposer of actions."""
 
     name: str = parameter(
         "draft",
@@ -113,7 +113,7 @@ class ProposerParameters:
 
 @dataclass(frozen=True)
 class GateParameters:
-    """When to send a request."""
+    """Parameters of the gate, which decides when to send a request."""
 
     name: str = parameter("deviation", "Gate that decides when to send a request", live=True, names=GATES)
     threshold: float = parameter(
@@ -124,7 +124,7 @@ class GateParameters:
 
 @dataclass(frozen=True)
 class DeviationParameters:
-    """How an action's deviation is measured."""
+    """Parameters of an action's deviation."""
 
     smoothing: float = parameter(0.5, "Weight of the newest action in the moving average", 1e-3, 1.0)
     normalization: str = parameter("std", "Unit of the action deviation", choices=tuple(NORMALIZATIONS))
@@ -132,7 +132,7 @@ class DeviationParameters:
 
 @dataclass(frozen=True)
 class TransportParameters:
-    """How requests travel."""
+    """Parameters of the transport of requests."""
 
     name: str = parameter(
         "", "Transport of another package, around that over DDS; '' for none", names=TRANSPORTS, optional=True

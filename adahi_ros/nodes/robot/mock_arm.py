@@ -50,7 +50,7 @@ class MockArmParameters:
 
 
 class MockArm(Node):
-    """See the module.
+    """An arm's topics without the arm.
 
     Raises:
         ParameterError: names the parameter, its value and what is allowed.

@@ -76,7 +76,7 @@ class CanceledError(RuntimeError):
 
 
 class PolicyRunnerNode(Node):
-    """See the module. One goal at a time; others are rejected meanwhile."""
+    """The node that serves `run_policy`. One goal at a time; others are rejected meanwhile."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("policy_runner", **options)

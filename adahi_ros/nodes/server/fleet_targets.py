@@ -26,7 +26,7 @@ FLEETS = "config/fleets"
 
 @dataclass(eq=False)
 class FleetTargets(Place):
-    """On replicas of a fleet on Ray Serve."""
+    """Targets on replicas of a fleet on Ray Serve."""
 
     file: str = argument(
         "",

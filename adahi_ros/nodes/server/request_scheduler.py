@@ -76,7 +76,7 @@ class BatchParameters:
 
 
 class ReplyTo(NamedTuple):
-    """Where a reply goes: the service that sends it, and the header of the request, both of rclpy."""
+    """Destination of a reply: the service that sends it, and the header of the request, both of rclpy."""
 
     service: DeferredService
     header: object

@@ -44,7 +44,7 @@ SHARED_WARNING_PERIOD_S = 10.0  # of warnings about two robots with one name
 
 
 class TargetVerifierNode(ManagedNode):
-    """See the module. Its services exist while it is active."""
+    """The server's node. Its services exist while it is active."""
 
     def __init__(self, **options: object) -> None:
         self._serving = ExitStack()

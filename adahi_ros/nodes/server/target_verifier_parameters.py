@@ -32,7 +32,7 @@ Say = Callable[[str], None]
 
 
 class Place:
-    """Where a verifier's policies compute; here in the node's process, all waiting requests at once.
+    """The place where a verifier's policies compute; here the node's process, all waiting requests at once.
 
     A new place derives from this. Arguments are fields of a dataclass, made with `argument`.
 
@@ -69,7 +69,7 @@ PLACES: Registry[type[Place]] = Registry(
 
 @dataclass(frozen=True)
 class EngineParameters:
-    """Where policies compute."""
+    """Parameters of the place where policies compute."""
 
     name: str = parameter("batched", "batched: in this process; ray: by replicas of a fleet", names=PLACES)
     arguments: Mapping[str, object] = arguments_of_named("name")
@@ -77,7 +77,7 @@ class EngineParameters:
 
 @dataclass(frozen=True)
 class RuleParameters:
-    """What happens to a draft."""
+    """Parameters of the rule for drafts."""
 
     name: str = parameter(
         BY_TARGET,

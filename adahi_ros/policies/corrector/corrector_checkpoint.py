@@ -76,7 +76,7 @@ class CorrectorCheckpoint(NetworkCheckpoint[CorrectorConfig]):
 
     @property
     def signature(self) -> Signature:
-        """What a robot observes and does; the horizon is that of the plans."""
+        """A robot's observations and actions; the horizon is that of the plans."""
         sizes = self.sizes
         return flat_signature(
             1,

@@ -15,7 +15,7 @@ CHANGE_UNIT = 3.0  # of the last change's standard deviation
 
 @dataclass(frozen=True)
 class PlanView:
-    """What B robots know of their plan when it is corrected.
+    """Plans of B robots when they are corrected.
 
     Attributes:
         observation: (B, O) newest.

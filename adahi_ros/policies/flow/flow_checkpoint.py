@@ -99,7 +99,7 @@ class FlowCheckpoint(NetworkCheckpoint[FlowConfig]):
 
     @property
     def signature(self) -> Signature:
-        """What the policy reads and proposes."""
+        """Inputs and proposals of the policy."""
         sizes = self.sizes
         return flat_signature(
             sizes.window_length,

@@ -140,7 +140,7 @@ class IntentCheckpoint(NetworkCheckpoint[IntentConfig]):
 
     @property
     def signature(self) -> Signature:
-        """What a robot observes and does; the horizon is that of the target's plans."""
+        """A robot's observations and actions; the horizon is that of the target's plans."""
         sizes = self.sizes
         return flat_signature(
             1, sizes.horizon, sizes.action_dim, sizes.observation_dim, parameters=self.parameters

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every trained network needs: checkpoint files, ONNX, fitting."""
+"""Shared parts of trained networks: checkpoint files, ONNX."""

@@ -125,7 +125,7 @@ class NetworkCheckpoint(Generic[S]):
 
     @property
     def training(self) -> dict[str, Any]:
-        """How it was made."""
+        """Notes on how it was made."""
         training: dict[str, Any] = self.description.get("training", {})
         return training
 

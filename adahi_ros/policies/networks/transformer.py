@@ -91,7 +91,7 @@ class ObservationTransformer(nn.Module):
 
     @property
     def moments(self) -> InputMoments:
-        """Of what it reads."""
+        """Moments of its inputs."""
         return InputMoments.among(dict(self.named_buffers()))
 
     def features(self, windows: Tensor, goals: Tensor) -> Tensor:

@@ -73,7 +73,7 @@ class GrootFile(ServerFile):
 
 
 class GrootTarget(ServedTarget):
-    """See the module.
+    """A target behind GR00T's server.
 
     Args:
         folder: of the file; nothing is read from it.

@@ -73,7 +73,7 @@ class OpenPiFile(ServerFile):
 
 
 class OpenPiTarget(ServedTarget):
-    """See the module.
+    """A target behind openpi's server.
 
     Args:
         folder: of the file; paths of `headers` are relative to it.

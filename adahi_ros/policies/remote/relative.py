@@ -61,7 +61,7 @@ def _near_vectors(vectors: np.ndarray, before: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Rotation:
-    """How numbers represent rotations.
+    """A representation of rotations by numbers.
 
     Attributes:
         size: how many.
@@ -98,7 +98,7 @@ def _rotated(vectors: np.ndarray, by: np.ndarray) -> np.ndarray:
 
 
 class Relative:
-    """See the module.
+    """Makes the relative actions of a policy absolute.
 
     Args:
         entries: of the file.

@@ -40,7 +40,7 @@ class Checkpoint(NetworkCheckpoint[VQBeTConfig]):
 
     @property
     def signature(self) -> Signature:
-        """What the policy reads and proposes."""
+        """Inputs and proposals of the policy."""
         sizes = self.sizes
         return code_signature(
             self.decoder,

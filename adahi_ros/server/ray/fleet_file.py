@@ -84,7 +84,7 @@ class Replicas(Schema):
 
 @dataclass(frozen=True)
 class Rule(Schema):
-    """What happens to a draft.
+    """The rule for drafts.
 
     Attributes:
         name: of the rule.
@@ -155,7 +155,7 @@ class FleetPolicy(Schema):
 
     @property
     def compute(self) -> dict[str, Any]:
-        """Where and how it computes: the given fields among `COMPUTE`."""
+        """Place and way of computing: the given fields among `COMPUTE`."""
         return {name: getattr(self, name) for name in COMPUTE if getattr(self, name) is not None}
 
 

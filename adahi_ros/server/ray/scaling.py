@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many replicas meet a service-level objective within a budget of memory.
+"""Finds how many replicas meet a service-level objective within a budget of memory.
 
 After S3ML (Ma et al., arXiv 2010.06212), which scales enclaves by a latency objective and by the memory that
 enclaves share. Ray Serve asks `ObjectiveScaling`, once a period, with what replicas measured. No Ray here.
@@ -92,7 +92,7 @@ class ObjectiveScaling:
 
 
 class Load:
-    """What a replica measures: requests per second, and the time of a pass.
+    """A replica's measurements: requests per second, and the time of a pass.
 
     Args:
         clock: monotonic time in seconds.

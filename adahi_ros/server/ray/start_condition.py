@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold before a replica loads its policy, by name; an entry point of another package."""
+"""Conditions that must hold before a replica loads its policy, by name; an entry point of another package."""
 
 from __future__ import annotations
 
