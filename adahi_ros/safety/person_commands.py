@@ -102,7 +102,8 @@ class PersonCommands:
         A joint that is named first, or again after a silence, is coupled where both stand now.
         """
         assert self._place is not None
-        self._place = np.where(self._goals & np.isnan(self._place), wanted, self._place)
+        unknown = self._goals & np.isnan(self._place)  # left, so any number will do
+        self._place = np.where(unknown, np.nan_to_num(wanted), self._place)
         coupled = np.where(self._relative & np.isfinite(self._place), self._place - wanted, 0.0)
         self._offset = np.where(np.isnan(self._offset), coupled, self._offset)
         self._offset = np.where(np.isnan(wanted), np.nan, self._offset)

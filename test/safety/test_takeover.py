@@ -135,6 +135,17 @@ def test_a_gripper_goes_nowhere_until_the_person_moves_it(
     outgoing = arm.limit([7.0, 0.6], read)
     assert outgoing.command is not None
     assert (outgoing.left, round(outgoing.command[1], 6)) == (None, goes_to)
+    arm.now_s += 1.0  # longer than a joint counts as named
     unnamed = arm.limit([7.0, float("nan")], read)
     assert unnamed.command is not None
     assert round(unnamed.command[1], 6) == goes_to
+
+
+def test_a_person_drives_beside_a_gripper_of_which_nothing_is_known() -> None:
+    arm = TwoEntries(MeasuredPositions(("joint_0", "hand"), (0, None)), ["positions", "goals"])
+    for moved in (0.0, 0.01):
+        outgoing = arm.limit([7.0 + moved, float("nan")], [0.1])
+        assert outgoing.command is not None
+        assert round(outgoing.command[0], 6) == 0.1 + moved
+        assert outgoing.left is not None
+        assert outgoing.left.tolist() == [False, True]
