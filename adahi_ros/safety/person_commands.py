@@ -53,7 +53,7 @@ class PersonCommands:
         self._strict = np.array([each == POSITIONS for each in fields])
         self._goals = np.array([each == GOALS for each in fields])
         self._left = self._goals  # (A,), goals that the person has not moved
-        self._unmeasured = self._goals  # (A,), at the start
+        self._named_at = np.full(len(fields), np.nan)  # (A,), where the teleoperator's goals were first
         self._measured = measured
         self._number = 0  # of the takeover
         self._place: np.ndarray | None = None  # (A,), where the person has brought the arm
@@ -75,7 +75,7 @@ class PersonCommands:
         measured = self._measured.positions_in(read)
         if self._place is None and (self._guard.moving or not self._engage(wanted, measured, now_s)):
             return self._hold(read, now_s, stamp_s)
-        moved = self._moved(wanted)
+        moved = self._moved(wanted, measured)
         outgoing = self._commands.pass_on(moved, measured, now_s, stamp_s=stamp_s, person=True)
         self._place = None if outgoing.action is None else outgoing.command
         return replace(outgoing, left=self._left if self._left.any() else None)
@@ -91,25 +91,31 @@ class PersonCommands:
         place = np.full(len(wanted), np.nan) if place is None else place
         if np.isnan(place[self._strict]).any():
             return False
-        self._left, self._unmeasured = self._goals, self._goals & np.isnan(measured)
-        place = np.where(self._goals & ~self._unmeasured, measured, place)
         self._place, self._offset = place, np.full(len(wanted), np.nan)
+        self._left, self._named_at = self._goals, np.full(len(wanted), np.nan)
         return True
 
-    def _moved(self, wanted: np.ndarray) -> np.ndarray:
+    def _moved(self, wanted: np.ndarray, measured: np.ndarray) -> np.ndarray:
         """Return the command (A,): joints that the person does not name stay, or have no velocity.
 
         A joint that is named first, or again after a silence, is coupled where both stand now.
         """
         assert self._place is not None
-        unknown = self._goals & np.isnan(self._place)  # left, so any number will do
-        self._place = np.where(unknown, np.nan_to_num(wanted), self._place)
+        self._begin_goals(wanted, measured)
         coupled = np.where(self._relative & np.isfinite(self._place), self._place - wanted, 0.0)
         self._offset = np.where(np.isnan(self._offset), coupled, self._offset)
         self._offset = np.where(np.isnan(wanted), np.nan, self._offset)
-        moved = wanted + self._offset
-        begun = self._left & (np.abs(moved - self._place) > TOLERANCE)  # false of NaN
-        self._left = self._left & ~begun
-        self._offset = np.where(begun & self._unmeasured, 0.0, self._offset)
         moved = np.where(self._left, self._place, wanted + self._offset)
         return np.where(np.isnan(moved), np.where(self._relative, self._place, 0.0), moved)
+
+    def _begin_goals(self, wanted: np.ndarray, measured: np.ndarray) -> None:
+        """Couple the goals that the person moves now; of the others no place is sent: 0 may stand for it."""
+        assert self._place is not None
+        named_at = np.where(np.isnan(self._named_at), wanted, self._named_at)
+        self._named_at = np.where(np.isnan(wanted), np.nan, named_at)
+        begun = self._left & (np.abs(wanted - self._named_at) > TOLERANCE)  # false of NaN
+        self._left = self._left & ~begun
+        start = np.where(np.isnan(measured), 0.0, measured - self._named_at)
+        self._offset = np.where(begun, start, self._offset)
+        at: np.ndarray = np.nan_to_num(np.where(np.isnan(measured), self._place, measured))
+        self._place = np.where(self._left, at, self._place)

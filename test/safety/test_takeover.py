@@ -92,7 +92,8 @@ class TwoEntries:
 
     def __init__(self, measured: MeasuredPositions, fields: list[str]) -> None:
         self.now_s, self.permission = 100.0, Permission(False, 0.5)
-        envelope, config = Envelope(limits_of(2), fields, PERIOD_S), GuardConfig(PERIOD_S, HOLD_AFTER_S)
+        limits = limits_of(2, position=(-1.0, 1.0))
+        envelope, config = Envelope(limits, fields, PERIOD_S), GuardConfig(PERIOD_S, HOLD_AFTER_S)
         self.guard = Guard(envelope, config, self.permission, self.now_s)
         self.guard.start(self.now_s)
         self.commands = Commands(self.guard, Units(), measured)  # type: ignore[arg-type]
@@ -117,28 +118,28 @@ def test_a_person_moves_no_joint_from_a_place_that_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("policy_acted", [True, False])
-@pytest.mark.parametrize(("read", "goes_to"), [([0.1], 0.6), ([0.1, 0.3], 0.4)])
-def test_a_gripper_goes_nowhere_until_the_person_moves_it(
-    read: list[float], goes_to: float, policy_acted: bool
-) -> None:
-    measured = MeasuredPositions(("joint_0", "hand"), (0, 1 if len(read) > 1 else None))
-    arm = TwoEntries(measured, ["positions", "goals"])
+@pytest.mark.parametrize("at", [0.5, 7.0])  # where the teleoperator's gripper stands, also outside the limits
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_gripper_goes_nowhere_until_the_person_moves_it(reads: bool, at: float, policy_acted: bool) -> None:
+    arm = TwoEntries(
+        MeasuredPositions(("joint_0", "hand"), (0, 1 if reads else None)), ["positions", "goals"]
+    )
     if policy_acted:
         arm.guard.observed(arm.now_s)
-        arm.commands.limit(np.array([0.1, 0.8]), np.array(read), arm.now_s)
-    still = [arm.limit([7.0, 0.5], read) for _ in range(30)]
-    assert still[-1].action is not None
-    for outgoing in still:
+        arm.commands.limit(np.array([0.1, 0.8]), np.array([0.1, 0.3]), arm.now_s)
+    for turn in range(30):
+        outgoing = arm.limit([7.0, at if turn % 7 else float("nan")], [0.1, 0.3 + 0.01 * turn])
         if outgoing.action is not None:
             assert outgoing.left is not None
             assert outgoing.left.tolist() == [False, True]
-    outgoing = arm.limit([7.0, 0.6], read)
+    assert outgoing.action is not None
+    outgoing = arm.limit([7.0, at - 0.1], [0.1, 0.65])
     assert outgoing.command is not None
+    goes_to = 0.65 - 0.1 if reads else min(at - 0.1, 1.0)
     assert (outgoing.left, round(outgoing.command[1], 6)) == (None, goes_to)
     arm.now_s += 1.0  # longer than a joint counts as named
-    unnamed = arm.limit([7.0, float("nan")], read)
-    assert unnamed.command is not None
-    assert round(unnamed.command[1], 6) == goes_to
+    unnamed = arm.limit([7.0, float("nan")], [0.1, 0.6])
+    assert unnamed.command is None or round(unnamed.command[1], 6) in (goes_to, 0.6)
 
 
 def test_a_person_drives_beside_a_gripper_of_which_nothing_is_known() -> None:
