@@ -1,9 +1,8 @@
-"""The verbs that take bags, on bags of a toy robot."""
+"""The verbs that take or write bags, on bags of a toy robot."""
 
 from __future__ import annotations
 
 import copy
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adahi_lab.calibration.parameter_file import load_calibration
-from adahi_lab.evaluation import step_latency as latency
 from adahi_lab.evaluation.plain_contract import with_camera
-from adahi_lab.methods.methods import METHODS
-from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.core.trajectories import Trajectories
 from test.bags.conftest import run
 
 
@@ -25,204 +19,6 @@ from test.bags.conftest import run
 def fails(fails: Callable[..., str]) -> Callable[..., str]:
     """From arguments to what the command says as it ends, without its name."""
     return lambda *arguments: fails(*arguments).removeprefix("adahi: ").rstrip()
-
-
-@pytest.fixture(scope="module")
-def dataset(bag: Path, contract_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("verbs") / "data"
-    output = run("dataset", "from-bag", bag, "--contract", contract_file, "--out", out)
-    assert "toy: 12 episodes, 360 steps" in output
-    assert "left out or cut: nothing" in output
-    return out
-
-
-@pytest.fixture(scope="module")
-def params(
-    bag: Path, contract_file: Path, checkpoints: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    out = tmp_path_factory.mktemp("verbs") / "params.yaml"
-    options = ["--contract", contract_file, "--draft", checkpoints / "draft", "--backend", "torch"]
-    options += ["--rate", 0.5, "--smoothing", 0.5, "--normalization", "std", "--workers", 1]
-    output = run("calibrate", "--bag", bag, *options, "--out", out, "--picture", out.with_suffix(".png"))
-    assert "threshold, deviation gate" in output
-    return out
-
-
-def test_checkpoints_of_a_bag_are_those_of_the_same_demonstrations(
-    dataset: Path,
-    demonstrations: Callable[[int], Trajectories],
-    recipe_of: Callable[..., str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # The export takes longest.
-    monkeypatch.setattr(
-        "adahi_lab.training.vqbet_export.export", lambda checkpoint, path: None
-    )  # takes longest
-    (tmp_path / "recipe.yaml").write_text(recipe_of(20, draft=6))
-    demonstrations(2).save(tmp_path / "demos.safetensors")
-    options = ["--recipe", tmp_path / "recipe.yaml", "--workers", 1]
-    output = run("train", "toy", "--data", dataset, *options, "--out", tmp_path / "of_bag")
-    assert "draft: " in output
-    (tmp_path / "same").mkdir()
-    (tmp_path / "demos.safetensors").rename(tmp_path / "same/trajectories.safetensors")
-    run("train", "toy", "--data", tmp_path / "same", *options, "--out", tmp_path / "of_demos")
-    for name in ("tokenizer.safetensors", "draft.safetensors"):
-        made, same = tmp_path / "of_bag" / name, tmp_path / "of_demos" / name
-        assert made.read_bytes() == same.read_bytes(), name
-
-
-def test_data_of_another_robot_is_refused(dataset: Path, tmp_path: Path, fails: Callable[..., str]) -> None:
-    never = ("--out", tmp_path / "never", "--workers", 1)
-    assert fails("train", "ball", "--data", dataset, *never) == (
-        f"task: 'ball', must be 'toy', which {dataset} is of"
-    )
-    assert fails("train", "ball", "--data", dataset, "--demos", dataset, *never).startswith("demos: ")
-    assert fails("train", "toy", "--data", tmp_path, *never).startswith(
-        f"--data: {tmp_path}, has no trajectories.safetensors; make it with 'adahi data from-bag'"
-    )
-    assert fails("train", "toy", "--data", dataset, *never) == (
-        "--recipe: none, must be given: no recipe for 'toy' is shipped"
-    )
-    no = tmp_path / "no.yaml"
-    assert fails("train", "toy", "--data", dataset, "--recipe", no, *never) == f"--recipe: {no}, no such file"
-    assert not (tmp_path / "never").exists()
-
-
-def test_a_calibration_on_a_bag_is_a_parameter_file_with_the_contract(
-    params: Path, contract_file: Path, checkpoints: Path
-) -> None:
-    text, found = params.read_text(), load_calibration(params)
-    assert f"contract: {contract_file}" in text
-    assert f"checkpoint: {checkpoints / 'draft'}" in text
-    assert found.task == "toy"
-    assert found.thresholds.keys() == {"deviation", "uncertainty", "oracle", "random"}
-    assert "joint_names" not in text
-
-
-def test_a_replay_needs_no_more_than_a_bag_and_a_parameter_file(
-    bag: Path, params: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(latency, "REPETITIONS", 3)
-    figures, picture = tmp_path / "replay.json", tmp_path / "replay.png"
-    output = run(
-        *("replay", bag, "--params", params, "--backend", "torch", "--profile", "wired"),
-        *("--json", figures, "--figure", picture),
-    )
-    written = json.loads(figures.read_text(), parse_constant=pytest.fail)
-    assert (written["episodes"], written["steps"], written["link"]) == (12, 360, "wired")
-    assert written["methods"]["adahi"]["transmission_rate"] == pytest.approx(0.5, abs=0.05)
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    for name in written["methods"]:
-        assert METHODS[name].label in output
-
-
-def test_methods_that_go_by_plans_are_replayed_with_those_of_a_folder(
-    bag: Path, params: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., str]
-) -> None:
-    monkeypatch.setattr(latency, "REPETITIONS", 3)
-    figures, plans = tmp_path / "replay.json", named("ball/plans", CHECKPOINTS)
-    replayed = ("replay", bag, "--params", params, "--backend", "torch", "--methods", "plan_8,corrector_16")
-    written = ("--json", figures, "--figure", tmp_path / "replay.png")
-    output = run(*replayed, "--plans", plans, *written)
-    found = json.loads(figures.read_text(), parse_constant=pytest.fail)["methods"]
-    assert {name: each["calls"] for name, each in found.items()} == {"plan_8": 48, "corrector_16": 24}
-    for words in ("Plan/8", "Corrected plan/16", "calls"):
-        assert words in output
-    assert fails(*replayed, *written).startswith(
-        "plan_8: there is no target that plans beside these policies"
-    )
-    no = tmp_path / "no"
-    assert fails(*replayed, *written, "--plans", no).startswith(f"--plans: {no}, has no target")
-    assert fails("replay", bag, "--params", params, "--methods", "magic").startswith(
-        "methods: 'magic', must be"
-    )
-
-
-def test_what_lacks_is_named(
-    bag: Path, params: Path, contract_file: Path, tmp_path: Path, fails: Callable[..., str]
-) -> None:
-    assert fails("replay", bag) == "contract: none, must be given, or be in the file of --params"
-    assert fails("replay", tmp_path / "no", "--params", params, "--backend", "torch").endswith("no such bag")
-    assert fails("replay", bag, "--params", params, "--profile", "tin_cans").startswith("link: 'tin_cans'")
-    no = tmp_path / "no.yaml"
-    assert fails("replay", bag, "--params", no) == f"--params: {no}, no such file"
-    assert fails("evaluate", "ball", "--calibration", no) == f"--calibration: {no}, no such file"
-    assert fails("calibrate", "--workers", 1) == "task: none, must be given where no bag is"
-    assert fails("calibrate", "ball", "--bag", bag, "--workers", 1) == (
-        "task: ball, must be left out where a bag is given"
-    )
-    or_there = ", must be given with a bag, or be in the file of --params"
-    assert fails("calibrate", "--bag", bag, "--workers", 1) == f"contract: none{or_there}"
-    named = ("--contract", contract_file)
-    assert fails("calibrate", "--bag", bag, *named, "--workers", 1) == f"draft: none{or_there}"
-    assert fails("dataset", "from-bag", bag, "--contract", "chess", "--out", tmp_path / "x").startswith(
-        "contract: 'chess', must be a YAML file or one of "
-    )
-    assert not (tmp_path / "x").exists()
-
-
-def test_policies_of_other_sizes_than_the_contracts_are_reported(
-    bag: Path, contract_file: Path, fails: Callable[..., str]
-) -> None:
-    output = fails(
-        *("calibrate", "--bag", bag, "--contract", contract_file, "--workers", 1, "--out", "never.yaml"),
-        *("--draft", named("kitchen/draft", CHECKPOINTS)),
-    )
-    assert output == "observation: the contract's has 6 entries, the policies' 59; must agree"
-
-
-def test_every_verb_says_what_can_be_done_with_a_cut_bag_and_does_it(
-    bag: Path,
-    params: Path,
-    contract_file: Path,
-    checkpoints: Path,
-    tmp_path: Path,
-    fails: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(latency, "REPETITIONS", 3)
-    killed, data = shutil.copytree(bag, tmp_path / "killed"), tmp_path / "data"
-    (killed / "metadata.yaml").unlink()
-    (file,) = killed.iterdir()
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    contract, picture = ("--contract", contract_file), tmp_path / "picture.png"
-    draft = ("--draft", checkpoints / "draft", "--backend", "torch")
-    warning = (
-        f"{killed}: cut off or damaged: no metadata.yaml that can be read; {file.name}: no whole record at "
-    )
-    refused = (
-        f"{killed}: no metadata.yaml: it was not closed; give --incomplete to read its complete part, or "
-        f"write that part to a new bag: 'adahi bag repair {killed} --out NEW'"
-    )
-    for verb in (
-        ("contract", "check", contract_file, "--bag", killed),
-        ("dataset", "from-bag", killed, *contract, "--out", data),
-        ("replay", killed, "--params", params, *draft[2:], "--figure", picture, "--methods", "draft"),
-        (
-            *("calibrate", "--bag", killed, *contract, *draft, "--out", tmp_path / "params.yaml"),
-            *("--picture", picture, "--workers", 1, "--smoothing", 0.5, "--normalization", "std"),
-        ),
-    ):
-        assert fails(*verb) == refused
-        output = run(*verb, "--incomplete")
-        assert output.count(warning) == 1
-        assert "; left out: unknown\n" in output
-    assert fails("report", killed) == refused
-    (of_it,) = json.loads((data / "dataset.json").read_text())["bags"]
-    assert of_it["cut_off"].startswith(warning)
-    assert 100 < of_it["steps"] < 300
-    output = run("bag", "recover", killed, "--out", tmp_path / "new")
-    assert f"{killed}: the rest is lost: {file.name}: no whole record at byte " in output
-    again = tmp_path / "again"
-    run("dataset", "from-bag", tmp_path / "new", *contract, "--out", again)
-    one, other = (each / "trajectories.safetensors" for each in (data, again))
-    assert one.read_bytes() == other.read_bytes()
-    assert fails("bag", "recover", tmp_path, "--out", tmp_path / "x").startswith(f"{tmp_path}: expected the")
-
-
-def test_a_report_of_a_bag_lies_beside_it(bag: Path, fails: Callable[..., str]) -> None:
-    assert fails("report", bag).startswith(f"{bag}: /draft_status: no such topic")
 
 
 def test_recording_over_a_bag_is_refused(
@@ -234,44 +30,6 @@ def test_recording_over_a_bag_is_refused(
         "storage: 'tape', must be one of mcap, sqlite3"
     )
     assert fails("record", "--contract", "chess", "--out", tmp_path / "new").startswith("contract: 'chess'")
-
-
-def test_a_dataset_is_not_overwritten_unless_that_is_wanted(
-    bag: Path, contract_file: Path, dataset: Path, fails: Callable[..., str]
-) -> None:
-    again = ("dataset", "from-bag", bag, "--contract", contract_file, "--out", dataset)
-    before = (dataset / "dataset.json").stat().st_mtime_ns
-    assert fails(*again) == (
-        f"--out: {dataset}, has a dataset already; must be another folder, or give --overwrite"
-    )
-    assert (dataset / "dataset.json").stat().st_mtime_ns == before
-    run(*again, "--overwrite")
-    assert (dataset / "dataset.json").stat().st_mtime_ns > before
-
-
-def test_a_bag_that_gives_no_observation_is_named_by_every_verb(
-    lines: list[Any],
-    in_bag: Callable[..., Path],
-    params: Path,
-    contract_file: Path,
-    checkpoints: Path,
-    tmp_path: Path,
-    fails: Callable[..., str],
-) -> None:
-    """None of its messages is younger than a second."""
-    old = in_bag(line._replace(received_ns=line.received_ns + 10**9) for line in lines)
-    contract = ("--contract", contract_file)
-    for verb in (
-        ("dataset", "from-bag", old, *contract, "--out", tmp_path / "never"),
-        ("replay", old, "--params", params, "--backend", "torch"),
-        ("calibrate", "--bag", old, *contract, "--draft", checkpoints / "draft", "--workers", 1),
-    ):
-        output = fails(*verb)
-        assert output.startswith(
-            f"{old}: no step has an observation and an action, expected at least one (0 obs"
-        )
-        assert "360 times joint_states.header.stamp: 1.001 s old" in output
-    assert not (tmp_path / "never").exists()
 
 
 def test_a_contract_that_does_not_observe_all_it_commands_is_reported(
@@ -326,3 +84,21 @@ def test_cameras_are_checked_against_their_encoder(
     assert fails("contract", "check", path).startswith(
         "contract of 'toy': observation.images.camera.apply.resize: [96, 96], must be [64, 64]"
     )
+
+
+def test_a_bag_that_was_cut_off_is_checked_and_repaired(
+    bag: Path, contract_file: Path, tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    killed, new = shutil.copytree(bag, tmp_path / "killed"), tmp_path / "new"
+    (killed / "metadata.yaml").unlink()
+    (file,) = killed.iterdir()
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    check = ("contract", "check", contract_file, "--bag")
+    assert fails(*check, killed).startswith(
+        f"{killed}: no metadata.yaml: it was not closed; give --incomplete"
+    )
+    assert "; left out: unknown\n" in run(*check, killed, "--incomplete")
+    output = run("bag", "recover", killed, "--out", new)
+    assert f"{killed}: the rest is lost: {file.name}: no whole record at byte " in output
+    assert "nothing was refused" in run(*check, new)
+    assert fails("bag", "recover", tmp_path, "--out", tmp_path / "x").startswith(f"{tmp_path}: expected the")

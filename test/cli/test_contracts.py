@@ -146,3 +146,16 @@ def test_a_joint_that_two_publishers_measure_in_a_bag_is_named(tmp_path: Path, r
         assert f"  joint_states: {name} jumps back and forth in " in twice
     repeated = run("contract", "check", "so101", "--bag", write(tmp_path / "repeated", [zeros, zeros])).output
     assert "  warning: joint_states: 50 messages repeat the stamp of the one before\n" in repeated
+
+
+def test_what_is_shipped_is_replaced_where_one_says_so(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adahi_ros.cli.options.roots", lambda: [tmp_path])
+    out = tmp_path / "config" / "ball.yaml"
+    run("contract", "write", "ball", "--out", out)
+    with pytest.raises(ValueError, match="is shipped"):
+        run("contract", "write", "ball", "--out", out)
+    out.write_text("")
+    run("contract", "write", "ball", "--out", out, "--overwrite")
+    assert yaml.safe_load(out.read_text())["robot_type"] == "ball"

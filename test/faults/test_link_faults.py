@@ -31,7 +31,7 @@ def test_packets_lost_doubled_or_out_of_order_make_no_step_late_or_wrong(
     print(f"{fault}: {scene.check(start_s)}; verified again after {resumed} more")
 
 
-@pytest.mark.parametrize("outage_s", [0.5, 10.0])  # the second is longer than the ends know each other
+@pytest.mark.parametrize("outage_s", [0.5, 7.0])  # the second is longer than the ends know each other, 5 s
 def test_drafts_through_an_outage_then_verification_again(scene: Any, outage_s: float) -> None:
     scene.resumed_since(time.monotonic())  # the breaker is not open already
     start_s = time.monotonic()

@@ -16,7 +16,7 @@ from adahi_ros.vision.encoder import Encoder
 from test.cli.conftest import Fails, Run
 from test.policies.lerobot.lerobot_fixture import completed
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA = ROOT / "test" / "data" / "lerobot"
 
 

@@ -104,19 +104,6 @@ def test_what_is_shipped_is_not_replaced_unasked(
     assert output == f"adahi: {SHIPPED[verb]} is shipped; must be another place, or give --overwrite\n"
 
 
-def test_what_is_shipped_is_replaced_where_one_says_so(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("adahi_ros.cli.options.roots", lambda: [tmp_path])
-    out = tmp_path / "config" / "ball.yaml"
-    run("contract", "write", "ball", "--out", out)
-    with pytest.raises(ValueError, match="is shipped"):
-        run("contract", "write", "ball", "--out", out)
-    out.write_text("")
-    run("contract", "write", "ball", "--out", out, "--overwrite")
-    assert yaml.safe_load(out.read_text())["robot_type"] == "ball"
-
-
 def test_figures_are_written_before_pictures_are_drawn(
     checkpoints: Path, recipe: dict[str, Any], nowhere: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
