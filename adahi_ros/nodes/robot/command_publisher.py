@@ -211,8 +211,10 @@ class CommandPublisher:
                 velocities = list(self._action.parts(self.guard.velocities))
             rests = [positions and self.guard.resting for positions in self._positions]
             if outgoing.left is not None:
-                left = self._action.parts(outgoing.left)
-                rests = [stands or bool(each.all()) for stands, each in zip(rests, left, strict=True)]
+                for place, each in enumerate(self._action.parts(outgoing.left)):
+                    if each.all():
+                        rests[place] = True
+                        self._sinks[place].hold()  # an old goal may still have to be cancelled
             for sink, part, at, stands in zip(self._sinks, parts, velocities, rests, strict=True):
                 if not (stands or (held and sink.holds_by_itself)):
                     sink.send(part, stamp_ns, at)
