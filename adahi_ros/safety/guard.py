@@ -128,6 +128,10 @@ class Guard:
         """Whether the robot has reached its last command and has stopped."""
         return not self._motion.moving and now_s - self._motion.put_s >= self._config.period_s
 
+    def paused(self, now_s: float) -> bool:
+        """Whether commands come after a gap: motion starts at rest."""
+        return self._motion.gap(now_s)
+
     @property
     def resting(self) -> bool:
         """Whether commanded positions are not to be sent: the robot rests there since a gap."""

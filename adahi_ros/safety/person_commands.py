@@ -75,6 +75,11 @@ class PersonCommands:
         measured = self._measured.positions_in(read)
         if self._place is None and (self._guard.moving or not self._engage(wanted, measured, now_s)):
             return self._hold(read, now_s, stamp_s)
+        place = self._guard.place(measured, now_s)
+        if self._guard.paused(now_s) and place is not None and self._place is not None:
+            # The arm may have been moved in the gap; the goal of a gripper goes on.
+            self._place = np.where(self._goals, self._place, place)
+            self._offset = np.where(self._goals, self._offset, np.nan)
         moved = self._moved(wanted, measured)
         outgoing = self._commands.pass_on(moved, measured, now_s, stamp_s=stamp_s, person=True)
         self._place = None if outgoing.action is None else outgoing.command

@@ -150,3 +150,16 @@ def test_a_person_drives_beside_a_gripper_of_which_nothing_is_known() -> None:
         assert round(outgoing.command[0], 6) == 0.1 + moved
         assert outgoing.left is not None
         assert outgoing.left.tolist() == [False, True]
+
+
+def test_an_arm_that_was_pushed_in_a_gap_stays_in_the_hands_of_a_person() -> None:
+    arm = TwoEntries(MeasuredPositions(("joint_0", "joint_1"), (0, 1)), ["positions"] * 2)
+    for _ in range(20):
+        outgoing = arm.limit([7.0, 3.0], [0.1, 0.2])
+    assert outgoing.command is not None
+    arm.now_s += 0.9 * HOLD_AFTER_S
+    for _ in range(3):
+        outgoing = arm.limit([7.0, 3.0], [0.15, 0.2])
+        if outgoing.command is not None:
+            np.testing.assert_allclose(outgoing.command, [0.15, 0.2], atol=1e-9)
+    assert outgoing.command is not None
