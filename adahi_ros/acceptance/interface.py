@@ -62,6 +62,7 @@ class Acceptance(ABC):
         exact: the result is distributed as the target's own proposals, if the selection of drafts does
             not depend on the sampled codes.
         needs_codes: the draft's codes must be sent, with their distributions.
+        gives_codes: a reply has the codes of its actions, where the target has a tokenizer.
         needs_actions: the draft's actions are sent, (M, 0, A) for robots without any, at the end of
             the target's plan.
         keeps_drafts: a completely accepted draft is executed unchanged, and a reply only has
@@ -71,6 +72,7 @@ class Acceptance(ABC):
 
     exact: bool = False
     needs_codes: bool = False
+    gives_codes: bool = False
     needs_actions: bool = False
     keeps_drafts: bool = False
     action_scale: np.ndarray | float = 1.0

@@ -13,6 +13,7 @@ class Replace(Acceptance):
     """The target's own actions, for any draft."""
 
     exact = True
+    gives_codes = True
 
     def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`."""

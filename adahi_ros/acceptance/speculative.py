@@ -49,6 +49,7 @@ class Speculative(Acceptance):
 
     exact = True
     needs_codes = True
+    gives_codes = True
 
     def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`."""

@@ -3,29 +3,68 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.registry import argument
 from adahi_ros.policies.interface import Policy, Sampling
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
+ACTIONS, CODES, KEPT = REPLIES = ("actions", "codes", "kept")
 
+
+@dataclass(eq=False)
 class DraftProposer(Proposer):
-    """The policy of `checkpoint`, at every step.
+    """A draft policy, at every step.
 
-    Args:
-        policy: the draft.
+    Raises:
+        ValueError: it must decode codes, and the policy has none.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    policy: Policy
+    reply: str = argument(
+        ACTIONS,
+        "What is executed of a reply. actions: the target's. codes: the draft policy's own for the target's "
+        "codes; replies then have no actions. kept: the draft, where the target keeps all its codes, else "
+        "the target's actions",
+        choices=REPLIES,
+    )
+
+    def __post_init__(self) -> None:
+        self.decodes, self.interprets = self.reply == CODES, self.reply != ACTIONS
+        if self.interprets and self.policy.signature.codes is None:
+            raise ValueError(f"proposer.reply: {self.reply!r}, must be actions: the policy has no codes")
+
+    @classmethod
+    def made(cls, policy: Policy, reply: str = ACTIONS) -> Proposer:
+        """Return the proposer of a draft that has one of its own, or a new one."""
+        if isinstance(policy, ProposingPolicy) and reply == ACTIONS:
+            return policy.proposer()
+        return cls(policy, reply)
 
     def propose(self, context: ProposerContext) -> Proposal:
         """See `Proposer`."""
         sampling = Sampling(context.temperature, sendable=True)
-        return self._policy.propose(context.observations, context.draws, sampling)
+        return self.policy.propose(context.observations, context.draws, sampling)
+
+    def understood(self, verdict: Verdict, proposal: Proposal, rows: np.ndarray) -> Verdict:
+        """See `Proposer`.
+
+        The paper of ADAHI, section III-B1, has the device decode the codes of a reply.
+        """
+        drawn = proposal.distribution
+        if self.decodes and drawn is not None and verdict.codes is not None:
+            codes = drawn.codes.copy()
+            codes[rows] = verdict.codes
+            return replace(verdict, actions=drawn.actions_of(codes)[rows])
+        if self.reply == KEPT and verdict.accepted.shape[1]:
+            kept = np.all(verdict.accepted, axis=1, keepdims=True)[:, :, None]
+            return replace(verdict, actions=np.where(kept, proposal.actions[rows], verdict.actions))
+        return verdict
 
 
 @runtime_checkable
@@ -34,11 +73,6 @@ class ProposingPolicy(Protocol):
 
     def proposer(self) -> Proposer:
         """Return a new one."""
-
-
-def draft_proposer(policy: Policy) -> Proposer:
-    """The policy of `checkpoint`, at every step."""
-    return policy.proposer() if isinstance(policy, ProposingPolicy) else DraftProposer(policy)
 
 
 class DraftChecksPlanProposer(Proposer):

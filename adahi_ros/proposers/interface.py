@@ -56,6 +56,8 @@ class Proposer(ABC):
             they have no plan.
         needs_plan: without a plan it has nothing to propose; the robot then sends a request.
         drafts_plans: where it has no plan, it proposes a draft of one, for the target to verify.
+        interprets: it executes something else of a reply than its actions, see `understood`.
+        decodes: namely its own actions for the reply's codes; replies then need no actions.
         actor: what it acts by, which checks and scales its actions; None for the robot's policy.
         held: what it acts by instead of the plan; None for the plan.
         wanted_horizon, wanted_intent: of the target, see `Wants`.
@@ -64,6 +66,8 @@ class Proposer(ABC):
     needs_policy: bool = True
     needs_plan: bool = False
     drafts_plans: bool = False
+    interprets: bool = False
+    decodes: bool = False
     actor: Actor | None = None
     held: Held | None = None
     wanted_horizon: int | None = None
@@ -72,6 +76,16 @@ class Proposer(ABC):
     @abstractmethod
     def propose(self, context: ProposerContext) -> Proposal | None:
         """Propose actions from the present step on, valid or not; None executes the plan unchanged."""
+
+    def understood(self, verdict: Verdict, proposal: Proposal, rows: np.ndarray) -> Verdict:
+        """Return a reply with the actions to execute; by default those that it has.
+
+        Args:
+            verdict: of the target, for M robots.
+            proposal: of B robots, which the reply is about.
+            rows: (M,), the robots of the reply, by mask or index.
+        """
+        return verdict
 
     @property
     def observes(self) -> bool:

@@ -11,7 +11,7 @@ from adahi_ros.proposers.interface import Proposer
 PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
     "adahi_ros.proposers",
     {
-        "draft": "adahi_ros.proposers.draft:draft_proposer",
+        "draft": "adahi_ros.proposers.draft:DraftProposer",
         "plan": "adahi_ros.proposers.plan:PlanProposer",
         "corrector": "adahi_ros.proposers.corrector:CorrectorProposer",
         "intent": "adahi_ros.proposers.intent:IntentProposer",

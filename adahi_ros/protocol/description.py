@@ -112,6 +112,7 @@ class Wants:
         horizon: that its plans must have, for the robot's network that reads them; None for any.
         intent: of the encoder that the verifier must have, its fingerprint and the numbers of an intent; None
             where the robot needs no intents of the verifier.
+        decodes: the robot decodes the codes of replies; see `Proposer`.
     """
 
     draft: Signature
@@ -120,6 +121,7 @@ class Wants:
     encoder_fingerprint: str | None = None
     horizon: int | None = None
     intent: tuple[str, int] | None = None
+    decodes: bool = False
 
     def mismatch(self, described: Description) -> str | None:
         """Return the first difference between robot and target, with both values; None without one."""
@@ -149,11 +151,19 @@ class Wants:
             return f"acceptance: {error}"
         except Exception as error:  # noqa: BLE001  a rule of another package must not end the robot's node
             return f"acceptance: {described.acceptance!r}, {type(error).__name__}: {error}"
-        fault = fault or theirs.unmet(self.offered)
+        fault = fault or theirs.unmet(self.offered) or self._undecodable(described)
         # A target that reads the images themselves has no encoder.
         if fault is None and not theirs.images and encoder not in (None, described.encoder_fingerprint):
             fault = difference("encoder_fingerprint", encoder, described.encoder_fingerprint or "none")
         return fault or self._other_intent(described)
+
+    def _undecodable(self, described: Description) -> str | None:
+        if not self.decodes:
+            return None
+        if not described.rule.gives_codes:
+            giving = ", ".join(name for name, rule in ACCEPTANCES.items() if rule.gives_codes)
+            return f"rule: {described.acceptance!r}, must be one of {giving}: the robot decodes replies"
+        return codes_differ(self.draft, described.signature)
 
     def _other_intent(self, described: Description) -> str | None:
         if self.intent is None:

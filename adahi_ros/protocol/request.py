@@ -148,7 +148,7 @@ class Request:
             is sent.
         instruction: for the target, in a sentence; empty without one.
         needed_in_s: how soon the robot needs the reply, from when it makes the request; 0 where unknown.
-        without_actions: an intent alone is enough of a reply.
+        without_actions: the codes of a reply or, without codes in the request, its intent are enough.
         data: on a robot, its draft's data for the rule.
         robot_id: names the robot's windows and draws at the verifier.
         session: distinguishes this start of the robot from others.
@@ -232,13 +232,13 @@ class Reply:
         episode, step, first_step: those of the request.
         accepted: N; empty unless `OK`.
         actions: ((T - (first_step - step)) * A,) float32, from `first_step` on; empty where the request wants
-            an intent only, and unless `OK`.
+            none, and unless `OK`.
         compute_ms: the verifier's own share of the round trip.
         window_kept: a later request may name this window as its base.
         retry_after_s: when to ask again, where the verifier is busy; else 0.
         intent: Z, from -127 to 127; empty without an encoder of intents.
         intent_fingerprint: of that encoder; `NO_FINGERPRINT` without an intent.
-        codes: N, of these actions; empty where they have none, and without actions.
+        codes: N, of these actions; empty where they have none, and where an intent is enough.
         rule_data: with which the rule asks for more, see `DataRule.answered`; then there are no actions.
         id: of the answered message on the robot.
         size_bytes: of the serialized reply.

@@ -254,7 +254,7 @@ def request_bytes(
     length.sequence(4, actions)
     length.sequence(2, codes)
     length.sequence(2, counts)
-    length.numbers(1)  # intent_only
+    length.numbers(1)  # without_actions
     length.sequence(1, rule_data)
     return HEADER + length.bytes
 

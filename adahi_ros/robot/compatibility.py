@@ -135,6 +135,7 @@ def wants_of(
     encoder: EncoderSizes | None,
     horizon: int | None = None,
     intent: tuple[str, int] | None = None,
+    decodes: bool = False,
 ) -> Wants:
     """Return what a verifier must fit.
 
@@ -146,6 +147,7 @@ def wants_of(
         encoder: of the images; None without cameras.
         horizon: see `Wants`.
         intent: see `Wants`.
+        decodes: see `Wants`.
     """
     return Wants(
         signature,
@@ -154,4 +156,5 @@ def wants_of(
         encoder.fingerprint if encoder is not None and view.needs_encoder else None,
         horizon,
         intent,
+        decodes,
     )

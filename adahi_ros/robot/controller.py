@@ -90,8 +90,9 @@ class Controller:
         drafts: the proposer makes a draft at every step, for the target to verify, not actions from the
             target's plans.
         sends_drafts: it makes drafts at every step, or where there is no plan.
+        interprets, decodes: see `Proposer`.
         held: what the robots act by, such as the plan or an intent.
-        wanted: horizon and intent of a target that the proposer wants, see `Wants`.
+        wanted: horizon, intent and decoding of a target that the proposer wants, see `Wants`.
 
     Args:
         policy: the robot's own. A proposer without a file also takes what it acts by, such as a corrector.
@@ -127,6 +128,7 @@ class Controller:
         self.policy = policy if self._proposer.actor is None else self._proposer.actor
         self.drafts = not self._proposer.needs_plan
         self.sends_drafts = self.drafts or self._proposer.drafts_plans
+        self.interprets, self.decodes = self._proposer.interprets, self._proposer.decodes
         self._observes = self._proposer.observes
         self.seen = ObservationBuffer(LONGEST_MEMORY)
         self._deviation = DeviationTracker(self.policy.action_scale, config.smoothing, config.normalization)
@@ -138,9 +140,9 @@ class Controller:
         return self.held.alone and not self.config.trigger.learns
 
     @property
-    def wanted(self) -> tuple[int | None, tuple[str, int] | None]:
+    def wanted(self) -> tuple[int | None, tuple[str, int] | None, bool]:
         """See the class."""
-        return self._proposer.wanted_horizon, self._proposer.wanted_intent
+        return self._proposer.wanted_horizon, self._proposer.wanted_intent, self.decodes
 
     def reset(self, seed: int, episodes: list[int]) -> None:
         """Start the episodes with these numbers; B is how many there are."""
@@ -261,6 +263,12 @@ class Controller:
             *(planned, plan_age, left),
         )
 
+    def understood(self, step: Step, verdict: Verdict, rows: np.ndarray) -> Verdict:
+        """Return the reply to a step's request with the actions to execute; see `Proposer.understood`."""
+        if not self.interprets or step.proposal is None:
+            return verdict
+        return self._proposer.understood(verdict, step.proposal, rows)
+
     def finish(
         self,
         step: Step,
@@ -272,7 +280,7 @@ class Controller:
 
         Args:
             step: from `begin`.
-            verdict: the target's, or None to execute the intended actions.
+            verdict: the target's, as `understood` returns it, or None to execute the intended actions.
             rows: robots that the verdict is for, by mask or index; None for all.
             stand_in: (B, A) float32, executed where there is neither a valid verdict nor an intended action,
                 so that the other robots continue; None raises an error instead.

@@ -20,7 +20,7 @@ from adahi_ros.protocol.notice import Notice
 from adahi_ros.protocol.records import NO_PLAN, ON_COURSE, UNSAID, Reason, StepRecord
 from adahi_ros.protocol.request import Request
 from adahi_ros.robot.assignments import AssignmentWatch
-from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.outcomes import ActiveStep, DraftError, Fallback, Outcome
 from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.session import WITHOUT_REQUEST, VerifierSession, VerifierState
@@ -325,7 +325,7 @@ class ControlLoop(ControlStep):
 
     def _request(self, active: ActiveStep, needed_in_s: float, committed: int = 0) -> Request:
         """Return the request of a step, with the actions that are executed before its reply arrives."""
-        without_actions = self.controller.drops_actions
+        without_actions = self.controller.drops_actions or self.controller.decodes
         if committed:
             draft = self.controller.committed(active.step, committed)
             committed = draft.actions.shape[1]
@@ -371,7 +371,18 @@ class ControlLoop(ControlStep):
     def _ended(self, outcome: Outcome) -> None:
         waiting, self._waiting = self._waiting, None
         assert waiting is not None
-        self._finish_late(waiting, self._of_assignment(outcome))
+        self._finish_late(waiting, self._understood(waiting.step, self._of_assignment(outcome)))
+
+    def _understood(self, step: Step, outcome: Outcome) -> Outcome:
+        """Return the outcome with the actions to execute; without its reply, if these are invalid."""
+        if outcome.verification is None or not self.controller.interprets:
+            return outcome
+        verdict = self.controller.understood(step, outcome.verification, THE_ROBOT)
+        try:
+            self.controller.policy.check(verdict.actions)
+        except ValueError as error:
+            return replace(outcome, verification=None, reason=Reason.BAD_REPLY, message=str(error))
+        return replace(outcome, verification=verdict)
 
     def _finish_late(self, waiting: ActiveStep, outcome: Outcome) -> None:
         """End a step that waited; without an action if the robot was held, or its arm not measured, since."""

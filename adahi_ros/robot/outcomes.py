@@ -22,6 +22,7 @@ from adahi_ros.protocol.request import (
     RequestFault,
     check_intent,
     check_reply,
+    check_size,
 )
 from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 
@@ -148,6 +149,8 @@ def judged(
         )
         parts = request.codes.size if target.rule.needs_codes else None  # other rules have other parts
         verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions, reply.codes)
+        if request.without_actions and request.codes.size:
+            check_size("codes", len(reply.codes), (request.codes.size,))
         described = target.intent_size, target.intent_number
         intent = check_intent(reply.intent, reply.intent_fingerprint, *described)
         check(verification.actions)

@@ -222,12 +222,13 @@ class Engine:
         kept = self._windows.keep(request.robot_id, received.window, now_s)
         accepted = tuple(map(bool, verdict.accepted[0]))
         about = request.episode, request.step, request.first_step
+        no_codes = request.without_actions and not request.codes.size  # an intent is enough
         return Reply(
             *(OK, "", *about, accepted, verdict.actions.ravel()),
             window_kept=kept,
             intent=() if verdict.intent is None else verdict.intent[0],
             intent_fingerprint=self._intent_fingerprint,
-            codes=() if request.without_actions or verdict.codes is None else verdict.codes[0],
+            codes=() if verdict.codes is None or no_codes else verdict.codes[0],
             rule_data=b"".join(verdict.asks),
             assignment=request.assignment,
         )
@@ -248,8 +249,9 @@ class Engine:
             allowed = f"from {request.step} to {request.step + self._signature.horizon - 1}"
             what = f"first_step: {request.first_step}, must be {allowed}"
             raise RequestError(RequestFault.WRONG_SHAPE, what)
-        if request.without_actions and not self._terms.intent_size:
-            what = "intent_only: true, must be false: the target has no encoder of intents"
+        decodes = request.codes.size and self._terms.acceptance.gives_codes
+        if request.without_actions and not (decodes or self._terms.intent_size):
+            what = "without_actions: true, must be false: a reply has neither codes nor an intent"
             raise RequestError(RequestFault.WRONG_SHAPE, what)
         window = self._windows.complete(request.robot_id, request.window)
         key = (

@@ -40,6 +40,25 @@ def test_what_fits_is_no_mismatch(described: Description) -> None:
     assert Wants(DRAFT, OFFERED).mismatch(described) is None
 
 
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({}, None),
+        ({"acceptance": "replace"}, None),
+        ({"acceptance": "replace", "codes": None}, "codes: the draft's is a tokenizer, the target's none"),
+        (
+            {"acceptance": "replace", "codes": CodeSpace("b", 2, 4)},
+            "tokenizer_fingerprint: the draft's is a,",
+        ),
+    ],
+)
+def test_a_robot_that_decodes_needs_a_target_with_its_codes(
+    changes: dict[str, Any], fault: str | None
+) -> None:
+    found = Wants(DRAFT, OFFERED, decodes=True).mismatch(described(**changes))
+    assert found is None if fault is None else (found or "").startswith(fault)
+
+
 SEEN = (ImageInput("observation.images.front", 8, 8),)
 
 

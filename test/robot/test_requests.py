@@ -11,7 +11,7 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import OK, Reply, Request, RequestFault, sent_codes
+from adahi_ros.protocol.request import NO_CODES, OK, Reply, Request, RequestFault, sent_codes
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.outcomes import Outcome, judged
 
@@ -73,7 +73,7 @@ INTENT = replace(RIGHT, accepted=(), actions=(), intent=(-127, 0, 127), intent_f
 
 
 def test_a_reply_may_be_an_intent_alone() -> None:
-    request = replace(REQUEST, without_actions=True)
+    request = replace(REQUEST, without_actions=True, codes=NO_CODES)
     outcome = judged(BY_INTENT, request, INTENT, 12.0)
     assert outcome.verification is not None
     assert outcome.verification.actions.shape == (1, 0, 2)
@@ -99,8 +99,37 @@ def test_a_reply_may_be_an_intent_alone() -> None:
     ],
 )
 def test_a_wrong_intent_is_a_bad_reply(changes: dict[str, Any], message: str) -> None:
-    request = replace(REQUEST, without_actions=True)
+    request = replace(REQUEST, without_actions=True, codes=NO_CODES)
     outcome = judged(BY_INTENT, request, replace(INTENT, **changes), 12.0)
+    assert (outcome.verification, outcome.reason) == (None, Reason.BAD_REPLY)
+    assert outcome.message.startswith(message)
+
+
+CODES = replace(RIGHT, actions=(), codes=(7, 0))
+
+
+def test_a_reply_may_be_codes_alone() -> None:
+    request = replace(REQUEST, without_actions=True)
+    outcome = judged(Description("target", "speculative", TARGET), request, CODES, 12.0)
+    assert outcome.verification is not None
+    assert outcome.verification.codes is not None
+    assert outcome.verification.codes.tolist() == [[7, 0]]
+    assert outcome.verification.actions.shape == (1, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"codes": ()}, "codes: 0 values, expected 2"),
+        ({"codes": (1,)}, "codes: 1 values, expected 2"),
+        ({"codes": (1, 8)}, "codes[1]: 8, must be from 0 to 7"),
+        ({"actions": (0.5, -0.5)}, "actions: 2 values, expected 0"),
+    ],
+)
+def test_wrong_codes_are_a_bad_reply(changes: dict[str, Any], message: str) -> None:
+    request = replace(REQUEST, without_actions=True)
+    described = Description("target", "speculative", TARGET)
+    outcome = judged(described, request, replace(CODES, **changes), 12.0)
     assert (outcome.verification, outcome.reason) == (None, Reason.BAD_REPLY)
     assert outcome.message.startswith(message)
 

@@ -71,7 +71,7 @@ def test_an_intent_alone_needs_an_encoder() -> None:
     reply = engine.verify(request_of(*zeros), NOW_S)
     assert (len(reply.intent), reply.intent_fingerprint) == (0, 0)
     with pytest.raises(
-        RequestError, match=r"^intent_only: true, must be false: the target has no "
+        RequestError, match=r"^without_actions: true, must be false: a reply has neither "
     ) as caught:
         engine.verify(request_of(*zeros, without_actions=True), NOW_S)
     assert caught.value.fault is RequestFault.WRONG_SHAPE

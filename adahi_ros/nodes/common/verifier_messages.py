@@ -126,7 +126,7 @@ def to_request(request: Request, window: WireWindow, sender: Sender) -> VerifyDr
         draft_actions=floats(request.actions),
         codes=_codes(request.codes),
         draft_probabilities=_codes(packed(counts) if pairs else counts),
-        intent_only=request.without_actions,
+        without_actions=request.without_actions,
         rule_data=array("B", request.rule_data),
     )
 

@@ -99,7 +99,7 @@ def from_request(message: VerifyDraft.Request, header: Request | None = None) ->
         codes=np.asarray(message.codes, dtype=np.int64),
         counts=np.asarray(message.draft_probabilities, dtype=np.int64),
         instruction=message.instruction,
-        without_actions=message.intent_only,
+        without_actions=message.without_actions,
         rule_data=message.rule_data.tobytes(),
         fingerprint=message.tokenizer_fingerprint,
     )

@@ -96,15 +96,25 @@ class ObservationTransformer(nn.Module):
 
     def features(self, windows: Tensor, goals: Tensor) -> Tensor:
         """Return the features (B, H, width) at each observation of windows (B, H, O), for goals (B, G)."""
-        tokens = self.observation_in((windows - self.observation_mean) / self.observation_scale)
+        windows, goals = self._normalized(windows, goals)
+        tokens = self.observation_in(windows)
         if self.goal_in is not None:
-            goal = self.goal_in((goals - self.goal_mean) / self.goal_scale)
-            tokens = torch.cat([goal[:, None], tokens], dim=1)
+            tokens = torch.cat([self.goal_in(goals)[:, None], tokens], dim=1)
         tokens = tokens + self.position
         for block in self.blocks:
             tokens = block(tokens, self.mask)
         features: Tensor = self.final_norm(tokens[:, -self._window_length :])
         return features
+
+    def flattened(self, windows: Tensor, goals: Tensor) -> Tensor:
+        """Return windows (B, H, O) and goals (B, G) as vectors (B, H * O + G), normalized."""
+        windows, goals = self._normalized(windows, goals)
+        read = windows.flatten(1)
+        return read if self.goal_in is None else torch.cat([read, goals], dim=1)
+
+    def _normalized(self, windows: Tensor, goals: Tensor) -> tuple[Tensor, Tensor]:
+        read = (windows - self.observation_mean) / self.observation_scale
+        return read, (goals - self.goal_mean) / self.goal_scale
 
     @property
     def parameters_count(self) -> int:

@@ -6,6 +6,8 @@
                                         └─▶ code head    N x K logits, one softmax per codebook
                                         └─▶ offset head  N x K x W x A, gathered at the codes
 
+The offsets may come from a network of their own, on the window and the goal, see `VQBeTConfig.offset_hidden`.
+
 Paper: section II-A. Lee et al., "Behavior Generation with Latent Actions" (2024), section 4.2.
 """
 
@@ -35,18 +37,34 @@ class VQBeT(ObservationTransformer):
         codes = config.codebooks * config.codebook_size
         self.code_head = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, codes))
         offsets = codes * config.chunk_length * config.action_dim
-        self.offset_head = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, offsets))
+        own = config.offset_hidden
+        read, hidden = (config.read, own) if own else (width, hidden)
+        between = [nn.Linear(own, own), nn.GELU()] if own else []
+        self.offset_head = nn.Sequential(
+            nn.Linear(read, hidden), nn.GELU(), *between, nn.Linear(hidden, offsets)
+        )
         self.register_buffer("action_scale", action_scale.float())
 
-    def heads(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits (..., N, K) and offsets (..., N, K, W, A) in action units."""
+    def heads(self, features: Tensor, read: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return logits (..., N, K) and offsets (..., N, K, W, A) in action units.
+
+        Args:
+            features: (..., width).
+            read: (..., `VQBeTConfig.read`), what an offset network of its own reads; None without one.
+
+        Raises:
+            ValueError: there is an offset network of its own, and nothing for it to read.
+        """
         config = self.config
+        if config.offset_hidden and read is None:
+            raise ValueError(f"offset_hidden: {config.offset_hidden}, must be 0 to train on whole windows")
         codes = (config.codebooks, config.codebook_size)
         logits = self.code_head(features).unflatten(-1, codes)
         chunk = (config.chunk_length, config.action_dim)
-        offsets = self.offset_head(features).unflatten(-1, codes + chunk) * self.action_scale
-        return logits, offsets
+        offsets = self.offset_head(features if read is None else read).unflatten(-1, codes + chunk)
+        return logits, offsets * self.action_scale
 
     def forward(self, windows: Tensor, goals: Tensor) -> tuple[Tensor, Tensor]:
         """Predict from windows (B, H, O) and goals (B, G): logits (B, N, K), offsets (B, N, K, W, A)."""
-        return self.heads(self.features(windows, goals)[:, -1])
+        features = self.features(windows, goals)[:, -1]
+        return self.heads(features, self.flattened(windows, goals) if self.config.offset_hidden else None)
