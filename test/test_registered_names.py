@@ -101,9 +101,9 @@ def words_in_use() -> set[str]:
     texts = [re.sub(r"#.*", "", path.read_text()) for path in paths]
     for page in (root / "README.md", *root.glob("docs/how_to/*.md"), *root.glob("docs/tutorials/*.md")):
         texts += re.findall(r"(?s)```.*?```|`[^`]+`|\n {4,}[^\n]+", page.read_text())
-    texts += [f"{line.method} {line.backend}" for line in lines()]
+    texts += [line.method for line in lines()]
     texts += [line.method for group in GROUPS for line in group.lines]
-    texts += [alias.method for alias in ALIASES.values()]
+    texts += [f"{alias.method} {alias.backend}" for alias in ALIASES.values()]
     texts += [each.option for each in LITERATURE]
     return set(re.findall(r"\w+", " ".join(texts)))
 

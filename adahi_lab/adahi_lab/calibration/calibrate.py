@@ -141,7 +141,8 @@ def methods_to_calibrate(policies: Policies) -> list[str]:
     """Return methods with every gate that reaches any rate; gates of codes only where codes are shared."""
     gates = [gate for gate in GATES if gate not in (*OF_PLANS, *COARSE)]
     if policies.share_codes:
-        return [*METHODS, *(f"{gate}:speculative" for gate in gates)]
+        decoding = [] if policies.draft_codes is None else ["adahi_codes", "adahi_kept"]
+        return [*METHODS, *decoding, *(f"{gate}:speculative" for gate in gates)]
     return [f"{gate}:replace" for gate in gates]
 
 

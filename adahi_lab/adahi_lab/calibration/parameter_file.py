@@ -16,6 +16,7 @@ from adahi_ros.core.parameter_sections import PARAMETERS
 from adahi_ros.core.written_files import replacing
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.proposers.draft import ACTIONS, REPLIES
 
 T = TypeVar("T")
 
@@ -24,6 +25,16 @@ ROBOT, VERIFIER = "/**/draft_policy", "/**/target_verifier"
 WITHOUT_THRESHOLD = ("always", "never")  # decide the same at any threshold
 ORACLE = "oracle"  # a gate that knows the target's reply, in evaluations alone
 ORIGIN_FIELDS = ("task", "draft", "target", "transmission_rate", "thresholds")
+
+
+def threshold_key(gate: str, reply: str) -> str:
+    """Return the key of a gate's threshold: it depends on what a robot with drafts executes of replies.
+
+    Args:
+        gate: a key of `GATES`, or `ORACLE`.
+        reply: one of `REPLIES`.
+    """
+    return gate if reply == ACTIONS else f"{gate}_{reply}"
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,7 @@ class Calibration:
         smoothing, normalization: of the action deviation.
         draft_temperature: of the draft's sampling.
         transmission_rate: the requested one.
-        thresholds: by gate.
+        thresholds: by `threshold_key`.
         figures: measured figures, for reports and pictures.
     """
 
@@ -67,13 +78,14 @@ class Calibration:
         """Return the configuration of a controller with this gate.
 
         Args:
-            gate: a key of `GATES`.
+            gate: a key of `GATES`, or a `threshold_key` with one.
 
         Raises:
             ValueError: the gate does not exist, or was not calibrated.
         """
+        named, _, reply = gate.rpartition("_")
         return ControllerConfig(
-            ThresholdedGate(gate, self.threshold(gate)),
+            ThresholdedGate(named if reply in REPLIES else gate, self.threshold(gate)),
             self.smoothing,
             self.normalization,
             self.draft_temperature,

@@ -86,7 +86,6 @@ def demo(
     """
     from adahi_lab.evaluation.episodes import evaluation_episodes
     from adahi_lab.evaluation.evaluate import Comparison, Run, expert_error, held_out
-    from adahi_lab.evaluation.loaded_policies import Bench
     from adahi_lab.evaluation.repeated_run import repeated_true_skip_ratio
     from adahi_lab.evaluation.run_metrics import run_figures
     from adahi_lab.methods.dds_method import goes_ahead, node_parameters
@@ -110,11 +109,12 @@ def demo(
     policies = files.load()
     found = setup.calibrated(task, files, workers, names)
     spec = make(task).spec
-    rate_hz, bench = spec.control_rate_hz, Bench(task, policies, found)
+    rate_hz = spec.control_rate_hz
     compared = Comparison(task, files, found, seed)
     ways = {name: on_task(name, task) for name in names}
-    for way in ways.values():
-        way.threshold(bench)
+    benches = {name: compared.of_method(way).bench() for name, way in ways.items()}
+    for name, way in ways.items():
+        way.threshold(benches[name])
     # A world that waits only for commands would run away from a robot that waits for no reply.
     by_clock = {name: real_time or (goes_ahead(name, task) and not lockstep) for name in names}
     at_most_s = START_S * len(names) + episodes * sum(by_clock.values()) * spec.max_steps / rate_hz
@@ -147,7 +147,7 @@ def demo(
                 **run_figures(runs[name], rate_hz),
                 "true_skip_ratio": None  # a plan has no codes to keep
                 if method.by_plans
-                else repeated_true_skip_ratio(runs[name], bench, method, seed),
+                else repeated_true_skip_ratio(runs[name], benches[name], method, seed),
                 "mse": expert_error(Run(METHODS[name], compared, numbers), expert),
             }
             say(

@@ -95,7 +95,7 @@ def with_thresholds(
     skipped = {}
     for name in names:
         try:
-            METHODS[name].threshold(thresholds.complete([name]).bench())
+            METHODS[name].threshold(thresholds.complete([name]).of_method(METHODS[name]).bench())
         except ValueError as error:
             skipped[name] = str(error)
     if len(skipped) == len(names):

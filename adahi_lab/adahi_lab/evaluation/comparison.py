@@ -158,14 +158,16 @@ def entries(
     comparison: Comparison, names: Sequence[str], episodes: Sequence[int]
 ) -> tuple[list[Entry], dict[str, str]]:
     """Return the entries to measure, and by name why some methods cannot run on this task."""
-    bench, found, skipped = comparison.bench(), [], {}
+    found, skipped = [], {}
     for name in names:
+        method = METHODS[name]
         try:
-            METHODS[name].threshold(bench)
+            on = comparison.of_method(method)
+            method.threshold(on.bench())
         except ValueError as error:
             skipped[name] = str(error)
         else:
-            found.append(Entry(METHODS[name], comparison, episodes, name, ITSELF))
+            found.append(Entry(method, on, episodes, name, ITSELF))
     return found, skipped
 
 

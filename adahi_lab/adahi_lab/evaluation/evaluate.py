@@ -102,6 +102,11 @@ class Comparison:
         files = PolicyFiles(folder, backend)
         return cls(task, files, uncalibrated(make(task).spec.name, files.load()), seed)
 
+    def of_method(self, method: Method) -> Comparison:
+        """Return the comparison with the policies of a method; raises as `PolicyFiles.of_method`."""
+        name = make(self.task).spec.name if method.checkpoints else self.task
+        return replace(self, files=self.files.of_method(name, method.checkpoints, method.backend))
+
     def bench(self) -> Bench:
         """Load task, policies and calibration.
 
@@ -220,7 +225,13 @@ def play_all(
         workers: processes.
         on_done: receives a method and how many of its episodes have just ended.
     """
-    return play_runs({name: Run(METHODS[name], comparison, episodes) for name in names}, workers, on_done)
+    return play_runs({name: _run(name, comparison, episodes) for name in names}, workers, on_done)
+
+
+def _run(name: str, comparison: Comparison, episodes: Sequence[int]) -> Run:
+    """Return the run of a method with its own policies."""
+    method = METHODS[name]
+    return Run(method, comparison.of_method(method), episodes)
 
 
 def outcome_figures(outcome: Outcome) -> Figures:
@@ -271,12 +282,11 @@ def evaluate_methods(
     Arguments and errors as `play_all` and, `against`, `reference_among`.
     """
     reference = reference_among(names, against)
-    bench = comparison.bench()
     comparison.world()  # raises errors before hours of work
     # Each is made once, so that a changed file is an error.
-    runs = {name: Run(METHODS[name], comparison, episodes) for name in names}
+    runs = {name: _run(name, comparison, episodes) for name in names}
     thresholds = {
-        name: run.method.threshold(bench) for name, run in runs.items()
+        name: run.method.threshold(run.comparison.bench()) for name, run in runs.items()
     }  # raises errors before hours of work
     expert = held_out(comparison.task, comparison.seed, workers)
     outcomes = play_runs(runs, workers, on_done)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from adahi_lab.calibration.parameter_file import Calibration, load_calibration
 from adahi_lab.evaluation.step_link import Across
 from adahi_ros.acceptance.interface import codes_differ, difference
+from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.signature import IMAGE_FEATURES, Signature
 from adahi_ros.policies.backends import is_policy, load_policy
 from adahi_ros.policies.corrector.corrector import Corrector
@@ -20,7 +21,9 @@ from adahi_ros.policies.intent.intent import Intent, load_intent
 from adahi_ros.policies.interface import Actor, Policy
 
 INTENTS: tuple[str, ...] = ("intent", "intent_of_plan")
-ON_ROBOT = ("draft", "corrector", "distilled", *INTENTS)
+DRAFT_CODES = "draft_codes"  # beside the draft
+ON_ROBOT = ("draft", DRAFT_CODES, "corrector", "distilled", *INTENTS)
+USUAL_BACKEND = "onnxruntime"
 PLANS = "plans"  # folder beside draft and target: a target that plans, and the corrector of its plans
 
 
@@ -30,6 +33,7 @@ class Policies:
 
     Attributes:
         draft, target: the two.
+        draft_codes: the draft with offsets for the target's codes, to decode replies, where there is one.
         plans: a target that plans, where there is one.
         corrector: of its plans, where there is one.
         distilled: a policy for the robot with that target's average actions, where there is one.
@@ -47,6 +51,7 @@ class Policies:
     distilled: Policy | None = None
     intent: Intent | None = None
     intent_of_plan: Intent | None = None
+    draft_codes: Policy | None = None
 
     def __post_init__(self) -> None:
         draft, target = self.draft.signature, self.target.signature
@@ -57,7 +62,7 @@ class Policies:
         fault = fault or _reads_differently(draft, target)
         if fault is not None:
             raise ValueError(fault)
-        for kind in ("plans", "corrector", "distilled", *INTENTS):
+        for kind in ("plans", "corrector", "distilled", *INTENTS, DRAFT_CODES):
             self._check_speaks_of_the_same(kind, getattr(self, kind))
         for kind in ON_ROBOT:
             actor = getattr(self, kind)
@@ -125,6 +130,32 @@ class PolicyFiles:
     folder: Path
     backend: str
 
+    @classmethod
+    def of_task(cls, task: str) -> PolicyFiles:
+        """Return the policies that are shipped for a task, by its spec's name; there may be none."""
+        folder = f"checkpoints/{task}"
+        return cls(asset(folder) if shipped(folder) else Path(folder), USUAL_BACKEND)
+
+    def of_method(self, task: str, checkpoints: str, backend: str) -> PolicyFiles:
+        """Return the policies of a method instead of a task's own; files that a user chose stay.
+
+        Args:
+            task: by its spec's name.
+            checkpoints: see `Method`.
+            backend: see `Method`.
+
+        Raises:
+            ValueError: nothing is shipped for the task.
+        """
+        usual = self.folder.resolve() == self.of_task(task).folder.resolve()
+        where = checkpoints.replace("{task}", task)
+        if where and usual and not shipped(where):
+            raise ValueError(f"task: {task!r}, there is no {where}, the policies of this method")
+        return PolicyFiles(
+            asset(where) if where and usual else self.folder,
+            backend if backend and self.backend == USUAL_BACKEND else self.backend,
+        )
+
     def load(self) -> Policies:
         """Load the policies, once per process and state of the files."""
         newest = max((path.stat().st_mtime_ns for path in self.folder.rglob("*")), default=0)
@@ -134,10 +165,12 @@ class PolicyFiles:
 @lru_cache(maxsize=4)
 def _load(files: PolicyFiles, newest_ns: int) -> Policies:
     folder, backend = files.folder, files.backend
+    decoding = folder / DRAFT_CODES
     policies = Policies(
         load_policy(folder / "draft", backend),
         load_policy(folder / "target", backend),
         distilled=load_distilled(folder / PLANS, backend),
+        draft_codes=load_policy(decoding, backend) if is_policy(decoding) else None,
     )
     return with_plans(policies, plans_in(folder / PLANS), backend)
 

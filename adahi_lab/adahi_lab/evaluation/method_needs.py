@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, Bench
+from adahi_lab.evaluation.loaded_policies import DRAFT_CODES, INTENTS, PLANS, Bench
 from adahi_lab.evaluation.rollout import Log
 from adahi_lab.methods.actors import DRAFT, TARGET
 from adahi_lab.methods.method import Method
@@ -15,6 +15,7 @@ from adahi_lab.methods.oracles import ORACLES
 from adahi_lab.tasks.task_interface import TaskSpec
 from adahi_ros.core.signature import Signature
 from adahi_ros.policies.intent.intent import Intent
+from adahi_ros.proposers.draft import CODES
 from adahi_ros.protocol.window import reply_bytes, request_bytes
 
 NAMES = {PLANS: "target that plans"}
@@ -30,6 +31,7 @@ class Demands:
         weights: of the policies on the robot; None where unknown.
         target: what the requested policy reads and proposes; None where none is requested, or unknown.
         codes: whether requests hold codes of the draft.
+        decoded: whether replies have codes instead of actions.
         late: control steps until a reply arrives; requests hold the actions executed before that.
         intent: numbers of the intent that a reply has instead of a plan; 0 for replies with plans.
     """
@@ -38,6 +40,7 @@ class Demands:
     weights: int | None = None
     target: Signature | None = None
     codes: bool = False
+    decoded: bool = False
     late: int = 0
     intent: int = 0
 
@@ -58,7 +61,8 @@ def demands(method: Method, bench: Bench) -> Demands:
         else sum(getattr(policies, kind).signature.parameters for kind in on_robot),
         # How many drafted actions a request holds is unknown.
         None if wanted is None or method.horizon is not None else getattr(policies, wanted).signature,
-        wanted == TARGET and DRAFT in needs and policies.share_codes,
+        wanted == TARGET and not {DRAFT, DRAFT_CODES}.isdisjoint(needs) and policies.share_codes,
+        method.reply == CODES,
         method.delay if acting is None else 0,  # its requests hold no actions
         acting.size if acting is not None and acting.at_target else 0,
     )
@@ -101,6 +105,8 @@ def traffic(log: Log, needed: Demands, spec: TaskSpec) -> tuple[float, float] | 
     for column in sent.T:
         gaps = np.diff(np.flatnonzero(column), prepend=-target.history)
         up += sum(request(int(rows)) for rows in gaps)
-    actions = 0 if needed.intent else target.horizon * target.action_dim - committed
-    down = int(sent.sum()) * reply_bytes(actions, codes, intent=needed.intent)
+    short = needed.intent or needed.decoded
+    actions = 0 if short else target.horizon * target.action_dim - committed
+    decoded = 0 if target.codes is None or needed.intent else target.codes.codebooks
+    down = int(sent.sum()) * reply_bytes(actions, codes, intent=needed.intent, codes=decoded)
     return up / episodes, down / episodes

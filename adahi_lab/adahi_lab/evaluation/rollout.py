@@ -192,6 +192,7 @@ def rollout(
                 assert isinstance(verifier.acceptance, DataRule)
                 again = _answered(verifier.acceptance, request, verdict.asks)
                 verdict = verifier.verdict(again, uniforms[requested])
+            verdict = controller.understood(step, verdict, requested)
             refused[requested] |= transmit[requested] & ~controller.policy.sound(verdict.actions)
             if controller.drafts:
                 accepted, verdict = verdict.accepted, verdict.rows(transmit)

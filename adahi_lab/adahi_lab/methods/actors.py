@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, Policies
+from adahi_lab.evaluation.loaded_policies import DRAFT_CODES, INTENTS, PLANS, Policies
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer
 from adahi_ros.proposers.registry import PROPOSERS
@@ -31,6 +31,7 @@ MISSING = {
         "makes one by a recipe such as config/recipes/metaworld-plans.yaml"
         for name in INTENTS
     },
+    DRAFT_CODES: f"no checkpoint '{DRAFT_CODES}' beside these policies; 'adahi train offsets TASK' makes one",
     DISTILLED: "no checkpoint 'distilled' beside these policies' plans; 'adahi train policy TASK --only "
     "distilled' makes one by a recipe such as config/recipes/ball-plans.yaml",
 }

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from adahi_lab.calibration.parameter_file import Calibration
-from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, PolicyFiles
+from adahi_lab.evaluation.loaded_policies import DRAFT_CODES, INTENTS, PLANS, PolicyFiles
 from adahi_lab.methods.actors import CORRECTOR, DRAFT, ON_ROBOT
 from adahi_lab.methods.method_names import COOL
 from adahi_lab.methods.methods import on_task
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.gates.registry import GATES
 from adahi_ros.policies.intent.intent import at_target
+from adahi_ros.proposers.draft import CODES
 from adahi_ros.proposers.registry import PROPOSERS
 
 TOKENS_PER_RUN = 4  # those of an action
@@ -45,9 +46,10 @@ def node_parameters(
         ValueError: no robot can run it, or its gate was not calibrated.
     """
     method = on_task(name, task)
+    files = files.of_method(calibration.task, method.checkpoints, method.backend)
     folder = files.folder.resolve()
     draft = {
-        "checkpoint": str(folder / "draft"),
+        "checkpoint": str(folder / (DRAFT_CODES if method.reply == CODES else DRAFT)),
         "backend": files.backend,
         "gate.name": method.gate,
         "gate.threshold": method.threshold_in(calibration),

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from adahi_lab.calibration.parameter_file import WITHOUT_THRESHOLD, Calibration
-from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, Bench, Policies
+from adahi_lab.calibration.parameter_file import WITHOUT_THRESHOLD, Calibration, threshold_key
+from adahi_lab.evaluation.loaded_policies import DRAFT_CODES, INTENTS, PLANS, Bench, Policies
 from adahi_lab.evaluation.rollout import Log, rollout
 from adahi_lab.methods.actors import (
     DISTILLED,
@@ -27,8 +27,10 @@ from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, rule_for
 from adahi_ros.core.plan import LATEST
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate
+from adahi_ros.gates.registry import GATES
 from adahi_ros.policies.intent.intent import Intent
 from adahi_ros.policies.interface import Actor, Policy
+from adahi_ros.proposers.draft import ACTIONS, CODES
 from adahi_ros.proposers.interface import Proposer
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.controller import Controller
@@ -88,6 +90,9 @@ class Method:
         source: completes the method when it is first used, for a task, or without one by what holds for every
             task, and raises ValueError where it cannot; None where the method is complete.
         own: a user's class that is its gate or its proposer.
+        checkpoints: the folder of its policies, below the package's files, with {task} for the task; empty
+            for the task's own.
+        backend: of its policies; empty for the usual one.
     """
 
     name: str
@@ -109,6 +114,8 @@ class Method:
     proposer_arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     source: Callable[[Method, str], Method] | None = None
     own: OwnClass | None = None
+    checkpoints: str = ""
+    backend: str = ""
 
     def on(self, task: str = "") -> Method:
         """Return the complete method for a task; without a task, what holds for every task.
@@ -136,8 +143,15 @@ class Method:
         method = self.on()
         if method.at is not None or method.gate in WITHOUT_THRESHOLD:
             return None
-        shared = method.proposer == DRAFT and not method.gate_arguments and method.own is None
-        return method.gate if shared else method.name
+        if method.proposer != DRAFT or method.gate_arguments or method.own is not None:
+            return method.name
+        alike = method.gate in GATES and GATES[method.gate].blind  # whatever the actions are
+        return threshold_key(method.gate, ACTIONS if alike else method.reply)
+
+    @property
+    def reply(self) -> str:
+        """What is executed of a reply to a draft, one of `REPLIES`."""
+        return str(self.proposer_arguments.get("reply", ACTIONS))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -156,7 +170,7 @@ class Method:
 
     @property
     def _on_robot(self) -> tuple[str, ...]:
-        return ON_ROBOT.get(self.proposer, (DRAFT,))
+        return (DRAFT_CODES,) if self.reply == CODES else ON_ROBOT.get(self.proposer, (DRAFT,))
 
     def threshold_in(self, calibration: Calibration) -> float:
         """Return the gate's threshold.
@@ -201,7 +215,9 @@ class Method:
             ValueError: the bench lacks something that the method needs.
         """
         method = self.on(bench.task)
-        actor, _, rule = method._parts(bench.policies)
+        actor, target, rule = method._parts(bench.policies)
+        if method.proposer != DISTILLED:
+            method._verifier(target, rule, actor, TargetVerifier)
         if method.gate in ORACLES:
             return method.gate, method.threshold_in(bench.calibration)
         if method.own_proposer is not None:
@@ -244,14 +260,24 @@ class Method:
             made=None if own is None else own.made_proposer(actor, rule),
             arguments=method.proposer_arguments,
         )
-        verifier = make_verifier(
+        verifier = method._verifier(target, rule, actor, make_verifier)
+        return rollout(world, controller, verifier, seed, episodes, on_step, method.delay, bench.across)
+
+    def _verifier(
+        self, target: Policy, rule: str, actor: Actor, make: Callable[..., TargetVerifier]
+    ) -> TargetVerifier:
+        """Return a new verifier of a complete method.
+
+        Raises:
+            ValueError: the rule does not fit the target.
+        """
+        return make(
             target,
             rule,
-            agreement=method.agreement,
-            arguments=method.acceptance_arguments,
+            agreement=self.agreement,
+            arguments=self.acceptance_arguments,
             intents=actor.encoder_of_target if isinstance(actor, Intent) else None,
         )
-        return rollout(world, controller, verifier, seed, episodes, on_step, method.delay, bench.across)
 
     def _own_gate(self) -> Gate | None:
         return None if self.own is None or self.own.proposes else self.own.made_gate()
@@ -269,7 +295,12 @@ class Method:
         target: Policy = policy_of(policies, PLANS if planned else TARGET, self.name)
         usual = PLAN if self.by_plans else DRAFT
         proposer = self.proposer if self.own_proposer is None else usual
-        actor = actor_of(policies, proposer, self.name)
+        decoding = self._on_robot == (DRAFT_CODES,)
+        actor = (
+            policy_of(policies, DRAFT_CODES, self.name)
+            if decoding
+            else actor_of(policies, proposer, self.name)
+        )
         rule = self.acceptance
         if rule == BY_TARGET:
             rule = rule_for(rule, target.signature) if policies.share_codes else "replace"

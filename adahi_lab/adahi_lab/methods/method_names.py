@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +45,16 @@ class Alias(Schema):
 
     Attributes:
         method: by the grammar.
-        label, about: see `Method`.
+        label, about, checkpoints, backend: see `Method`.
+        task: one that has its policies, where not every task does; empty for any.
     """
 
     method: str
     label: str
     about: str = ""
+    checkpoints: str = ""
+    backend: str = ""
+    task: str = ""
 
 
 _FILE = "aliases.yaml"
@@ -163,7 +167,7 @@ def _of_template(name: str) -> Alias | None:
     for alias in ALIASES.values():
         parts = re.split(r"\{\w+\}", alias.method)
         if len(parts) > 1 and re.fullmatch("[^:@=]+".join(map(re.escape, parts)), name):
-            return Alias(name, alias.label, alias.about)
+            return replace(alias, method=name)
     return None
 
 
@@ -195,6 +199,8 @@ def _declared(name: str, alias: Alias) -> Method | None:
         at,
         acceptance or ("replace" if by_plans else "speculative"),
         named_arguments(name, acceptance_arguments),
+        checkpoints=alias.checkpoints,
+        backend=alias.backend,
         **_options(name, proposer, named_arguments(name, options), by_plans),
     )
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from adahi_lab.evaluation.loaded_policies import USUAL_BACKEND, PolicyFiles
 from adahi_lab.methods.actors import DRAFT
 from adahi_lab.methods.file_methods import FILE_GRAMMAR, file_method, is_file_method
 from adahi_lab.methods.method import Method
@@ -106,16 +107,24 @@ def _gone_part(name: str) -> str:
 
 
 def for_task(text: str, task: str, folder: Path) -> str:
-    """Return methods as they are on a task: its name for {task}, for {checkpoints} its policies' folder.
+    """Return methods as they are on a task: its name for {task}, for {checkpoints} the policies' folder.
 
     Args:
         text: as `parse_methods` takes it.
         task: by its spec's name.
-        folder: of its policies.
+        folder: of its policies; a method may have its own.
+
+    Raises:
+        ValueError: a method's own policies are not shipped for the task.
     """
-    names = (name.strip() for name in text.split(","))
-    written = (ALIASES[name].method if is_template(name) else name for name in names)
-    return ",".join(written).replace("{task}", task).replace("{checkpoints}", str(folder))
+
+    def written(name: str) -> str:
+        if not is_template(name):
+            return name.replace("{checkpoints}", str(folder))
+        files = PolicyFiles(folder, USUAL_BACKEND).of_method(task, ALIASES[name].checkpoints, "")
+        return ALIASES[name].method.replace("{checkpoints}", str(files.folder))
+
+    return ",".join(written(name.strip()) for name in text.split(",")).replace("{task}", task)
 
 
 def on_every_task(plans: bool) -> list[str]:

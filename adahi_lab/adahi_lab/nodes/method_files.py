@@ -25,8 +25,7 @@ def parameter_files(method: str, task: str) -> tuple[Path, Path]:
     ends. They have no deadline: the nodes' own counts.
 
     Args:
-        method: one that a robot can run, as in `adahi evaluate --methods`; one of `adahi methods` with the
-            policies of its line.
+        method: one that a robot can run, as in `adahi evaluate --methods`, with its own policies.
         task: its registry name.
 
     Raises:
@@ -58,21 +57,22 @@ def _written(name: str, document: Mapping[str, object]) -> Path:
 def _made(method: str, task: str) -> tuple[Path, Path]:
     # Imported here: a shipped file needs none of them.
     from adahi_lab.calibration.parameter_file import load_calibration
-    from adahi_lab.evaluation.loaded_policies import PolicyFiles, uncalibrated
+    from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles, uncalibrated
     from adahi_lab.methods.dds_method import node_parameters
-    from adahi_lab.methods.methods import for_task, parse_methods
+    from adahi_lab.methods.methods import for_task, on_task, parse_methods
     from adahi_lab.nodes.dds_run import observed
-    from adahi_lab.papers.literature import Line, lines
 
-    own_first = sorted(lines(), key=lambda each: each.task != task)
-    line = next((each for each in own_first if each.method == method), Line(method, method))
-    policies = asset((line.checkpoints or "checkpoints/{task}").replace("{task}", task))
-    names = parse_methods(for_task(method, task, policies), on_air=True)
+    files = PolicyFiles.of_task(task)
+    names = parse_methods(for_task(method, task, files.folder), on_air=True)
     if len(names) != 1:
         raise ValueError(f"method: {method!r}, must be one method")
-    files = PolicyFiles(policies, line.backend or "onnxruntime")
+    made = on_task(names[0], task)
+    files = files.of_method(task, made.checkpoints, made.backend)
+    if not files.folder.is_dir():
+        raise FileNotFoundError(f"{files.folder}: not found")
     file = f"config/{task}.yaml"
     calibration = load_calibration(asset(file)) if shipped(file) else uncalibrated(task, files.load())
+    made.threshold(Bench(task, files.load(), calibration))  # raises errors before a node starts
     draft, target = node_parameters(names[0], task, files, calibration, 1.0)
     del draft["deadline_s"]
     robot, verifier = ({**observed(task), **draft}, {**encoder_parameters(task), **target})

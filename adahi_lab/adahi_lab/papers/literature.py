@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
+from adahi_lab.methods.method_names import ALIASES
 from adahi_lab.papers.rooms import ROOMS, of_rooms
 from adahi_ros.core.registry import Registry
 from adahi_ros.core.schema import Listed, Schema, load, one_of
@@ -20,27 +21,20 @@ PUBLISHED, ADAPTED, IDEA = FIDELITIES = ("as published", "adapted", "idea only")
 
 @dataclass(frozen=True)
 class Line(Schema):
-    """A line of the table: a method and its policies.
+    """A line of the table.
 
     Attributes:
         name: in the table.
-        method: as `parse_methods` takes it, with the placeholders of `for_task`.
-        backend: of its policies; empty for the default.
-        checkpoints: their folder, below the package's files; empty for the task's.
-        task: one that has them, where not every task does; empty for any.
+        method: as `parse_methods` takes it; its policies are its own, see `Alias`.
     """
 
     name: str
     method: str
-    backend: str = ""
-    checkpoints: str = ""
-    task: str = ""
 
     @property
-    def key(self) -> str:
-        """What differs between lines: the method and its options."""
-        backend = f" --backend {self.backend}" if self.backend else ""
-        return f"{self.method}{backend}" + (f" --checkpoints {self.checkpoints}" if self.checkpoints else "")
+    def task(self) -> str:
+        """A task that has its policies, where not every task does; empty for any."""
+        return ALIASES[self.method].task if self.method in ALIASES else ""
 
 
 @dataclass(frozen=True)
@@ -82,8 +76,7 @@ class PaperMethod(Schema):
     @property
     def run(self) -> str:
         """The options of `adahi evaluate TASK` that run it, or another command."""
-        ways = ", ".join(f"--methods {line.key}" for line in self.lines)
-        return self.option or ways.replace("/{task}", "/TASK")
+        return self.option or ", ".join(f"--methods {line.method}" for line in self.lines)
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from adahi_lab.calibration.thresholds import Thresholds
 from adahi_lab.evaluation.comparison import ITSELF, Entry
 from adahi_lab.evaluation.evaluate import Comparison
-from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.methods.methods import METHODS, for_task
 from adahi_lab.papers.literature import Line
-from adahi_ros.core.assets import asset
 
 
 def line_entries(
@@ -31,7 +28,7 @@ def line_entries(
         try:
             found.append(_entry(line, comparison, episodes, thresholds))
         except (ValueError, FileNotFoundError, ImportError) as error:  # eight bits need the package onnx
-            skipped[line.key] = str(error)
+            skipped[line.method] = str(error)
     return found, skipped
 
 
@@ -45,14 +42,8 @@ def searched_last(
 
 
 def _entry(line: Line, comparison: Comparison, episodes: Sequence[int], thresholds: Thresholds) -> Entry:
-    name, files = comparison.calibration.task, comparison.files
-    if line.task not in ("", name) and "{task}" not in line.checkpoints:
-        raise ValueError(f"task: {name!r}, must be {line.task}, which has its policies")
-    files = PolicyFiles(
-        asset(for_task(line.checkpoints, name, files.folder)) if line.checkpoints else files.folder,
-        line.backend or files.backend,
-    )
-    method = for_task(line.method, name, files.folder)
-    on = replace(thresholds.complete([method]), files=files)
+    name = comparison.calibration.task
+    method = for_task(line.method, name, comparison.files.folder)
+    on = thresholds.complete([method]).of_method(METHODS[method])
     METHODS[method].threshold(on.bench())
-    return Entry(METHODS[method], on, episodes, line.key, ITSELF)
+    return Entry(METHODS[method], on, episodes, line.method, ITSELF)

@@ -12,7 +12,7 @@ from adahi_lab.papers.literature import Line
 from adahi_lab.reporting.tables import narrow_table, number, probability
 
 ByLine = Mapping[str, Figures]
-"""Figures by `Line.key`: see `evaluation.standing.standings`."""
+"""Figures by `Line.method`: see `evaluation.standing.standings`."""
 
 
 def literature_table(lines: Sequence[Line], tasks: Mapping[str, ByLine], title: str) -> Table:
@@ -23,7 +23,7 @@ def literature_table(lines: Sequence[Line], tasks: Mapping[str, ByLine], title: 
     for line in lines:
         cells = []
         for figures in tasks.values():
-            values = figures.get(line.key)
+            values = figures.get(line.method)
             cells += ["", "", ""] if values is None else _cells(values)
         table.add_row(line.name, *cells)
     return table
@@ -46,9 +46,9 @@ def literature_markdown(lines: Sequence[Line], tasks: Mapping[str, ByLine]) -> s
         heads += [f"{task}: success", "TR", "p"]
     rows = []
     for line in lines:
-        row = [line.name, f"`{line.key}`"]
+        row = [line.name, f"`{line.method}`"]
         for figures in tasks.values():
-            values = figures.get(line.key)
+            values = figures.get(line.method)
             row += ["", "", ""] if values is None else _formatted(values)
         rows.append(row)
     first, *others = (f"| {' | '.join(row)} |\n" for row in (heads, *rows))

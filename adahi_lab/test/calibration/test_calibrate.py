@@ -38,7 +38,8 @@ from adahi_ros.gates.registry import GATES
 from adahi_ros.gates.scores import DeviationGate
 
 RATE = 0.45
-METHODS_OF_GATES = {**searched_gates(), "random": "random"}
+OF_REPLIES = {"deviation_codes": "adahi_codes", "deviation_kept": "adahi_kept"}
+METHODS_OF_GATES = {**searched_gates(), "random": "random", **OF_REPLIES}
 
 
 def logs(files: PolicyFiles, found: Calibration, methods: list[str], episodes: range) -> dict[str, Log]:

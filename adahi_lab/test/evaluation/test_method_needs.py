@@ -91,7 +91,7 @@ def test_bytes_by_hand(bench: Bench) -> None:
     whole = request_bytes(3 * 6, goal=2, codes=2, counts=2 * 8)
     one = request_bytes(1 * 6, codes=2, counts=2 * 8)  # what the verifier has not seen
     assert up == (whole + one + whole + whole + one) / 2  # after three steps a window shares nothing
-    assert down == 5 * reply_bytes(target.action_dim, 2) / 2  # past an episode's end nothing is sent
+    assert down == 5 * reply_bytes(target.action_dim, 2, codes=2) / 2  # past an episode's end nothing is sent
     plans = Demands(target=replace(target, codes=None, horizon=8), late=2)
     up, down = traffic(log, plans, SPEC) or (0.0, 0.0)
     assert up == (3 * request_bytes(18, goal=2, actions=4) + 2 * request_bytes(6, actions=4)) / 2
@@ -108,7 +108,9 @@ def test_replies_with_an_intent_have_no_plan(bench: Bench, tmp_path: Path) -> No
         assert (found.needs, found.weights) == (("target that plans", "intent"), acting.signature.parameters)
         _, down = traffic(log_of([[1, 1], [0, 0]]), found, SPEC) or (0.0, 0.0)
         actions = plans.signature.horizon * plans.signature.action_dim
-        assert down == (reply_bytes(0, intent=acting.size) if at_target else reply_bytes(actions))
+        codes = 0 if plans.signature.codes is None else plans.signature.codes.codebooks
+        whole = reply_bytes(actions, codes=codes)
+        assert down == (reply_bytes(0, intent=acting.size) if at_target else whole)
 
 
 def test_features_of_a_camera_take_half_of_a_number(bench: Bench) -> None:

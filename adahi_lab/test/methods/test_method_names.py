@@ -144,7 +144,8 @@ def test_a_name_is_printed_by_the_grammar_and_read_again(name: str, by_the_gramm
     method = METHODS[name]
     assert printed(method) == by_the_grammar
     again = METHODS[by_the_grammar]
-    assert replace(again, name=name, label=method.label, about=method.about) == method
+    its = {each: getattr(method, each) for each in ("name", "label", "about", "checkpoints", "backend")}
+    assert replace(again, **its) == method
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -165,7 +166,8 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(
     comparison: Comparison, calibration: Calibration
 ) -> None:
     policies = comparison.files.load()
-    codeless: Any = SimpleNamespace(signature=replace(policies.target.signature, codes=None))
+    codeless = copy(policies.target)
+    codeless.signature = replace(policies.target.signature, codes=None)
     bench = Bench("ball", Policies(policies.draft, codeless), calibration)
     assert METHODS["always:replace"].threshold(bench) == ("always", 0.0)
     message = "hybrid: speculative: codes: the draft's is a tokenizer, the target's none; must be the same"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.methods.methods import for_task, on_task, parse_methods
 from adahi_lab.nodes.method_files import SHIPPED, parameter_files
 from adahi_lab.papers.literature import Line, lines
 from adahi_ros.core.assets import asset
@@ -17,6 +20,8 @@ from adahi_ros.policies.backends import is_policy
 from adahi_ros.safety.named_limits import limits_of_task
 
 NOT_SHIPPED = {  # lines that need something more, and what a launch without it says
+    "HeiSD": "proposer.file: .*/retrieval', cannot be loaded",
+    "Retrieval": "proposer.file: .*/retrieval', cannot be loaded",
     "U-HLM, sampled": r"sampled_uncertainty: missing, .*; give one, as in draft\+sampled_uncertainty@",
 }
 
@@ -47,6 +52,50 @@ def test_every_line_of_adahi_methods_has_files(line: Line) -> None:
     assert robot["safety.limits"] == limits_of_task(task)
     for node in (robot, verifier):
         assert is_policy(Path(node["checkpoint"]))
+
+
+@pytest.mark.parametrize("line", lines(), ids=lambda line: line.name)
+def test_a_launch_has_the_policies_of_an_evaluation(line: Line) -> None:
+    task = line.task or "ball"
+    files = PolicyFiles.of_task(task)
+    (name,) = parse_methods(for_task(line.method, task, files.folder))
+    method = on_task(name, task)
+    own = files.of_method(task, method.checkpoints, method.backend)
+    if line.method in SHIPPED or line.name in NOT_SHIPPED:
+        return
+    robot, verifier = map(parameters, parameter_files(line.method, task))
+    assert Path(verifier["checkpoint"]).is_relative_to(own.folder)
+    assert Path(robot["checkpoint"]).parent == own.folder
+    assert robot["backend"] == verifier["backend"] == own.backend
+
+
+def test_the_target_of_a_task_is_its_own() -> None:
+    for task in ("metaworld", "ball"):
+        _, verifier = map(parameters, parameter_files("target", task))
+        assert Path(verifier["checkpoint"]) == asset(f"checkpoints/{task}") / "target"
+    _, packed = map(parameters, parameter_files("dyq_vla", "metaworld"))
+    assert "switched" in packed["checkpoint"]
+    _, light = map(parameters, parameter_files("target_int8", "ball"))
+    assert light["backend"] == "int8"
+
+
+@pytest.mark.parametrize(
+    ("method", "task", "why"),
+    [
+        ("dyq_vla", "ball", "task: 'ball', there is no config/switched/ball_tokens, the policies of this"),
+        ("kerv", "ball", "task: 'ball', there is no checkpoints/ball/tokens"),
+        ("e2cl", "metaworld", "feedback.safetensors"),
+        ("adahi_codes", "metaworld", "adahi_codes: no checkpoint 'draft_codes' beside these policies"),
+        (
+            "plan:wait=wait+never/likeliest",
+            "ball",
+            "rule: 'likeliest', must be by_target, replace",
+        ),
+    ],
+)
+def test_a_method_without_its_policies_is_refused_before_nodes(method: str, task: str, why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        parameter_files(method, task)
 
 
 def test_a_threshold_that_is_not_shipped_can_be_given() -> None:

@@ -48,11 +48,13 @@ def run_as_in_process(
         calibration: of the task or of another one; its thresholds are taken for these policies.
         domain: the ROS domain.
     """
-    known, world = files.load(), make(task)
+    method, world = METHODS[name], make(task)
+    files = files.of_method(world.spec.name, method.checkpoints, method.backend)
+    known = files.load()
     fitting = replace(calibration, draft=known.draft.digest, target=known.target.digest, task=world.spec.name)
     draft, target = node_parameters(name, task, files, fitting, DEADLINE_S, lockstep=True)
     run = run_over_dds(task, draft, target, SEED, EPISODES, domain=domain)
-    log = METHODS[name].run(Comparison(task, files, fitting, SEED).bench(), world, SEED, EPISODES)
+    log = method.run(Comparison(task, files, fitting, SEED).bench(), world, SEED, EPISODES)
     assert [row.step for row in run.steps] == list(range(len(log.action)))
     assert {row.reason for row in run.steps} == {Reason.NONE}
     assert [row.transmitted for row in run.steps] == log.transmitted[:, 0].tolist()

@@ -11,6 +11,7 @@ from test.papers.over_dds import run_as_in_process, with_index
 
 from adahi_lab.calibration.parameter_file import Calibration, load_calibration
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.methods.method_names import ALIASES
 from adahi_lab.methods.methods import for_task, on_task, parse_methods
 from adahi_lab.nodes.domain import exclusive_domain
 from adahi_lab.papers.literature import Line, lines
@@ -53,13 +54,13 @@ def test_it_does_as_in_process(
     line: Line, calibration: Calibration, domain: int, request: pytest.FixtureRequest
 ) -> None:
     task = line.task or TASK
-    shipped = line.checkpoints.replace("{task}", task)
-    if shipped in ("", TOKENS):
-        folder: Path = request.getfixturevalue("tokens" if shipped else "policies")
+    own = ALIASES[line.method].checkpoints.replace("{task}", task) if line.method in ALIASES else ""
+    if own in ("", TOKENS):
+        folder: Path = request.getfixturevalue("tokens" if own else "policies")
     else:
-        folder = asset(shipped)
+        folder = asset(f"checkpoints/{task}")
     (name,) = parse_methods(for_task(line.method, task, folder), on_air=True)
-    run_as_in_process(name, task, PolicyFiles(folder, line.backend or "onnxruntime"), calibration, domain)
+    run_as_in_process(name, task, PolicyFiles(folder, "onnxruntime"), calibration, domain)
 
 
 def test_each_line_is_a_method_that_a_robot_runs() -> None:

@@ -88,7 +88,7 @@ def test_a_table_of_what_no_policies_are_there_for_is_refused(tmp_path: Path, fa
 def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
-    table = (Line("ADAHI", "adahi"), Line("8 bits", "target", backend="int8"), Line("none", "plan_8"))
+    table = (Line("ADAHI", "adahi"), Line("8 bits", "target_int8"), Line("none", "plan_8"))
     monkeypatch.setattr("adahi_lab.papers.literature.lines", lambda known: (Line("Target", "target"), *table))
     tasks = ("--tasks", "inverted_pendulum,ball", "--episodes", 2, "--seed", 3)
     command = ("table", "--literature", *tasks, "--workers", 1, "--out", tmp_path)
@@ -97,7 +97,7 @@ def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
     assert (written["seed"], written["episodes"]) == (3, 2)
     pole, ball = written["tasks"].values()
     lacks = "plan_8: there is no target that plans"
-    assert list(pole["methods"]) == ["target", "adahi", "target --backend int8"]
+    assert list(pole["methods"]) == ["target", "adahi", "target_int8"]
     assert pole["methods"]["adahi"]["against"]["method"] == "target"
     assert pole["skipped"]["plan_8"].startswith(lacks)
     assert list(ball["methods"]) == [*pole["methods"], "plan_8"]
