@@ -1,0 +1,80 @@
+"""Training of offsets with which a robot decodes the target's codes."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.progress import Progress
+
+from adahi_lab.evaluation.loaded_policies import DRAFT_CODES, PolicyFiles
+from adahi_lab.figures import Figures
+from adahi_lab.papers.adahi.offsets import train_offsets
+from adahi_lab.tasks.demonstrations import collect_parallel
+from adahi_lab.training.learn import Lessons
+from adahi_lab.training.vqbet_training import CodeFitConfig
+from adahi_ros.core.assets import asset
+from adahi_ros.core.signature import OBSERVATION
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Sampling
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer, save_policy
+from adahi_ros.policies.vqbet.vqbet_torch import load_network
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    torch.set_num_threads(1)
+    for path in asset("checkpoints/ball").glob("*.*"):
+        if not path.name.startswith(DRAFT_CODES):
+            shutil.copy2(path, tmp_path)
+    return tmp_path
+
+
+@cache
+def demonstrations() -> Trajectories:
+    return collect_parallel("ball", 10, 0, action_noise=0.1, workers=1).trajectories
+
+
+def trained(folder: Path, steps: int) -> Figures:
+    lessons = Lessons(demonstrations(), load_tokenizer(folder), 6, CodeFitConfig(1))
+    return train_offsets(folder, lessons, 16, steps, 0, "test", Progress(disable=True))
+
+
+def test_the_new_draft_draws_the_same_codes_with_nearer_offsets(folder: Path) -> None:
+    few, found = trained(folder, 1), trained(folder, 120)
+    assert found["distance"] < 0.75 * few["distance"]
+    draft, new, target = (load_policy(folder / name, "torch") for name in ("draft", DRAFT_CODES, "target"))
+    seen = replace(draft.signature.nothing(), features={OBSERVATION: np.full((1, 6, 6), 0.05, np.float32)})
+    draws = np.full((1, 2), 0.5)
+    old, now = (each.propose(seen, draws, Sampling(sendable=True)).distribution for each in (draft, new))
+    assert old is not None
+    assert now is not None
+    np.testing.assert_array_equal(now.counts, old.counts)
+    assert PolicyFiles(folder, "onnxruntime").load().draft_codes is not None
+    assert not list(folder.glob("*.training.*"))
+    assert target.digest != new.digest != draft.digest
+
+
+def test_the_export_computes_the_same_offsets(folder: Path) -> None:
+    trained(folder, 2)
+    seen = np.random.default_rng(0).normal(size=(3, 6, 6)).astype(np.float32), np.zeros((3, 2), np.float32)
+    codes = np.array([[0, 1], [15, 3], [7, 7]])
+    one, other = (
+        load_policy(folder / DRAFT_CODES, backend).predict(*seen).offset_at(codes)  # type: ignore[attr-defined]
+        for backend in ("torch", "onnxruntime")
+    )
+    np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_policies_that_read_different_windows_are_refused(folder: Path) -> None:
+    network = load_network(load_checkpoint(folder / "draft"))
+    short = type(network)(replace(network.config, window_length=3), network.moments, network.action_scale)
+    save_policy(folder, "draft", short, {})
+    with pytest.raises(ValueError, match="window_length: the draft's is 3, the target's 6; must be the same"):
+        trained(folder, 1)
