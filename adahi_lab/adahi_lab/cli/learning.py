@@ -21,6 +21,7 @@ from adahi_ros.core.registry import argument
 if TYPE_CHECKING:
     from adahi_lab.training.learn import LearningConfig, Lessons
     from adahi_lab.training.recipes import Recipe
+    from adahi_ros.core.trajectories import Trajectories
 
 PersonWeight = Annotated[
     int,
@@ -35,6 +36,7 @@ def old_lessons(
     dataset: Path | None,
     workers: int,
     folder: Path,
+    beside: Trajectories | None = None,
 ) -> Lessons:
     """Return what the draft of a folder has learned from.
 
@@ -45,12 +47,14 @@ def old_lessons(
         dataset: folder of `adahi data from-bag`; None for none.
         workers: processes that record, where neither is given.
         folder: of the draft.
+        beside: further episodes; None for none.
 
     Raises:
         ValueError: there is no recipe, or one without a draft of codes, or demonstrations do not fit.
     """
     from adahi_lab.tasks.demonstrations import seen_by_robots
     from adahi_lab.training.learn import Lessons
+    from adahi_ros.core.trajectories import Trajectories
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer
 
     steps = recipe_with_draft(options.recipe_file(recipe, name))
@@ -58,6 +62,8 @@ def old_lessons(
     data = task_options.demonstrations_of(
         name, demonstrations, dataset, **asdict(steps.demonstrations), workers=workers
     )
+    if beside is not None:
+        data = Trajectories.joined([data, beside])
     fit = steps.policies["draft"].fit
     return Lessons(seen_by_robots(data, name), load_tokenizer(folder), sizes.window_length, fit)
 

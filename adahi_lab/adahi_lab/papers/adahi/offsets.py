@@ -4,8 +4,8 @@
 In the paper (section III-B1) a reply has the codes that the target keeps or resamples, and the device decodes
 them. VQ-BeT adds an offset to a decoded code, and a small draft's offset head knows it badly. So the draft
 gets an offset network of its own (`VQBeTConfig.offset_hidden`), distilled from the target's offset head: by
-the L1 distance at codes that are drawn from the target, on the demonstrations' windows. Everything else of
-the draft stays as it is: it draws the same codes.
+the L1 distance at codes that are drawn from the target, on the demonstrations' windows and, where these are
+not enough, on those of hybrid inference. The rest of the draft stays as it is: it draws the same codes.
 """
 
 from __future__ import annotations

@@ -22,6 +22,9 @@ def train_offsets(
     ] = None,
     demonstrations: task_options.DemonstrationsFile = None,
     dataset: task_options.Dataset = None,
+    rollouts: Annotated[
+        int, Option(min=0, help="Episodes of the method 'hybrid' to learn from, beside the demonstrations.")
+    ] = 0,
     hidden: Annotated[int, Option(min=1, help="Units of each of the network's two layers.")] = 64,
     steps: Annotated[int, Option(min=1, help="Training steps.")] = 4000,
     checkpoints: options.Checkpoints = None,
@@ -32,15 +35,24 @@ def train_offsets(
     """Train the draft 'draft_codes', with offsets with which a robot decodes the target's codes."""
     import torch
 
+    from adahi_lab.evaluation.evaluate import Comparison
     from adahi_lab.evaluation.loaded_policies import DRAFT_CODES
+    from adahi_lab.methods.methods import METHODS
     from adahi_lab.papers.adahi.offsets import train_offsets
+    from adahi_lab.training.recorded_rollouts import record_rollouts
 
     torch.set_num_threads(1)
     name = task if dataset is not None else task_options.file_name(task_options.known_task(task))
     folder = task_options.folder_of(task, checkpoints)
     replaceable("--checkpoints", folder / f"{DRAFT_CODES}.json", overwrite)
+    beside = None
+    if rollouts:
+        options.left_out("rollouts are asked for", data=dataset)
+        with console.status("recording hybrid inference"):
+            compared = Comparison.of_folder(task, folder, seed)
+            beside, _ = record_rollouts(compared, METHODS["hybrid"], rollouts, workers)
     with console.status("recording demonstrations"):
-        lessons = learning.old_lessons(name, recipe, demonstrations, dataset, workers, folder)
+        lessons = learning.old_lessons(name, recipe, demonstrations, dataset, workers, folder, beside)
     with progress() as bar:
         found = train_offsets(folder, lessons, hidden, steps, seed, command_line(), bar)
     write_json(json_file, {"task": task, "seed": seed, **found})
