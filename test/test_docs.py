@@ -165,7 +165,7 @@ def test_every_reason_to_hold_is_on_the_page_about_stopping() -> None:
     held = re.findall(r"^uint8 INTERVENTION_(\w+)=\d+ .*: held", message, re.MULTILINE)
     assert {"STALE", "DRIVER"} <= set(held)
     assert [name for name in held if f"{name} |" not in page] == []
-    fields = ("enabled", "stopped", "needs_press", "holding", "interventions", "message")
+    fields = ("enabled", "stopped", "needs_press", "holding", "at_rest", "interventions", "message")
     assert all(f"| `{field}` |" in page for field in fields)
     assert "stopping.md" in (ROOT / "README.md").read_text()
     assert "stopping.md" in (ROOT / "docs/how_to/set_up_a_robot.md").read_text()

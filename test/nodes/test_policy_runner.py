@@ -113,16 +113,16 @@ def test_held_waits_until_the_arm_is_at_rest(
     monkeypatch.setattr(policy_runner_node, "REST_S", 20.0 if rests else 0.2)
     safety = observer.node.create_publisher(SafetyState, "safety_state", 10)
     observer.wait_until(lambda: safety.get_subscription_count() > 0, 20.0, "the runner")
-    safety.publish(SafetyState(holding=True, message="at rest"))  # before it was deactivated
+    safety.publish(SafetyState(holding=True, at_rest=True))  # before it was deactivated
     observer.wait_until(lambda: runner._rest_ns > 0, 20.0, "the first word")
     runner._left_ns = time.time_ns()
-    safety.publish(SafetyState(holding=True, message="braking"))
+    safety.publish(SafetyState(holding=True, message="at rest"))
     observer.wait_until(lambda: runner._rest_ns == 0, 20.0, "the second word")
     held = observer._executor.create_task(runner._hold())
     observer._executor.spin_once(timeout_sec=0.1)
     assert not held.done()
     if rests:
-        safety.publish(SafetyState(holding=True, message="at rest"))
+        safety.publish(SafetyState(holding=True, at_rest=True))
     observer.wait_until(held.done, 20.0, "the hold")
     assert bool(held.result()) is not rests
 
@@ -152,7 +152,7 @@ def test_a_goal_that_fails_on_an_active_policy_waits_for_the_arm_to_rest(
     for _ in range(5):
         observer._executor.spin_once(timeout_sec=0.1)
     assert not over.done()
-    safety.publish(SafetyState(holding=True, message="at rest"))
+    safety.publish(SafetyState(holding=True, at_rest=True))
     observer.wait_until(over.done, 20.0, "the result")
     expected = End.CANCELED if cancelled else End.NOT_STARTED
     assert (over.result().error_code, over.result().held) == (expected, True)

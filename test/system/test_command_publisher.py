@@ -123,10 +123,13 @@ def test_without_observations_the_robot_is_held(watched: Watched) -> None:
     state = watched.wait_for(SafetyState.INTERVENTION_STALE)
     assert state.holding
     assert state.counts[SafetyState.INTERVENTION_STALE] == held + 1
-    watched.stage.wait(lambda: watched.safety[-1].message.startswith("at rest"), "rest")
+    watched.stage.wait(lambda: watched.safety[-1].at_rest, "rest")
+    assert watched.safety[-1].message.startswith("at rest")
     assert len(watched.holds()) == holds  # it rests since the gap
     record = watched.step()
     assert record.stamp_ns == from_stamp(watched.robot.commands[-1].header.stamp)
+    watched.stage.wait(lambda: not watched.safety[-1].holding, "motion")
+    assert not watched.safety[-1].at_rest
 
 
 def test_a_false_on_enable_holds_until_a_true(watched: Watched) -> None:

@@ -239,6 +239,7 @@ class CommandPublisher:
                 stopped=record.stopped,
                 needs_press=record.needs_press,
                 holding=record.holding,
+                at_rest=record.holding and self.guard.at_rest(time.monotonic()),
                 interventions=[int(each) for each in record.interventions],
                 counts=list(record.counts),
                 message=abridged(record.message, MESSAGE_LENGTH),

@@ -47,7 +47,6 @@ PARTING_S = 0.2  # for clients to fetch the result
 STATUS_DEPTH = 100
 MESSAGE_LENGTH = 512
 REST_S = LONGEST_STOP_S + 2.0  # safety_state is published once a second
-AT_REST = "at rest"  # start of its message
 NANOSECONDS = 10**9
 
 
@@ -145,8 +144,7 @@ class PolicyRunnerNode(Node):
             self._attempt.linked(message.verifier == LinkState.VERIFIER_READY, time.monotonic())
 
     def _on_safety(self, message: SafetyState, information: Mapping[str, int]) -> None:
-        at_rest = message.holding and message.message.startswith(AT_REST)
-        self._rest_ns = information["source_timestamp"] if at_rest else 0
+        self._rest_ns = information["source_timestamp"] if message.at_rest else 0
         if self._attempt is not None:
             self._attempt.safety(message.stopped, message.holding, message.enabled, time.monotonic())
 
