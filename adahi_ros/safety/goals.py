@@ -9,9 +9,10 @@ TOLERANCE = 1e-3  # m or rad: closer goals count as the same
 RETRY_S = 1.0  # after a goal that was refused
 ANSWER_S = 2.0  # a goal without an answer for this time is sent again: its server may be gone
 SUPERSEDED_S = 0.2  # by then, a driver that replaces its goal has ended the old one
-CANCEL_ATTEMPTS = 5
+CANCEL_QUICKLY = 5  # requests
 CANCEL_ANSWER_S = 0.5  # a cancel request without an answer for this time has failed
 CANCEL_RETRY_S = 0.1  # after a cancel request that failed
+CANCEL_SLOWLY_S = 1.0  # after further ones
 
 
 class Goals:
@@ -78,6 +79,8 @@ class Goals:
 class Cancel:
     """Decides when to send the cancel request of one goal. It has no clock, like `Goals`.
 
+    It never gives up: a driver that refuses may cancel later.
+
     Attributes:
         confirmed: the server cancels the goal, or the goal is over.
         failures: number of requests that were refused or not answered in time.
@@ -86,13 +89,11 @@ class Cancel:
     def __init__(self) -> None:
         self.confirmed = False
         self.failures = 0
-        self._left = 0
         self._due_s = math.inf
         self._awaited = False
 
     def want(self, at_s: float) -> None:
-        """Cancel the goal from a time on, with a fresh number of attempts."""
-        self._left = CANCEL_ATTEMPTS
+        """Cancel the goal from a time on."""
         if not self._awaited:
             self._due_s = min(self._due_s, at_s)
 
@@ -107,9 +108,8 @@ class Cancel:
             return False
         if self._awaited:
             self.answered(False, now_s)
-        if self._left == 0 or now_s < self._due_s:
+        if now_s < self._due_s:
             return False
-        self._left -= 1
         self._awaited = True
         self._due_s = now_s + CANCEL_ANSWER_S
         return True
@@ -120,4 +120,4 @@ class Cancel:
         if not confirmed:
             self.failures += 1
             self._awaited = False
-            self._due_s = now_s + CANCEL_RETRY_S
+            self._due_s = now_s + (CANCEL_RETRY_S if self.failures < CANCEL_QUICKLY else CANCEL_SLOWLY_S)

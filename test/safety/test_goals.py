@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from adahi_ros.safety.goals import (
     ANSWER_S,
-    CANCEL_ATTEMPTS,
+    CANCEL_ANSWER_S,
+    CANCEL_QUICKLY,
     CANCEL_RETRY_S,
+    CANCEL_SLOWLY_S,
     RETRY_S,
     TOLERANCE,
     Cancel,
@@ -67,7 +71,7 @@ def test_a_new_server_gets_the_goal_though_the_position_stays() -> None:
     assert goals.want(0.04, 0.3) == 0.04
 
 
-def test_a_cancel_request_is_sent_again_only_on_failure_and_boundedly() -> None:
+def test_a_cancel_request_is_sent_again_only_on_failure() -> None:
     cancel = Cancel()
     assert (cancel.wanted, cancel.sends_now(0.0)) == (False, False)
     cancel.want(1.0)
@@ -75,16 +79,24 @@ def test_a_cancel_request_is_sent_again_only_on_failure_and_boundedly() -> None:
     assert [cancel.sends_now(now_s) for now_s in (0.9, 1.0, 1.1)] == [False, True, False]
     cancel.answered(False, 1.2)
     assert not cancel.sends_now(1.2)
-    times = [2.0 + step for step in range(20)]
-    assert sum(cancel.sends_now(now_s) or cancel.sends_now(now_s + CANCEL_RETRY_S) for now_s in times) == (
-        CANCEL_ATTEMPTS - 1
-    )
-    assert cancel.failures == CANCEL_ATTEMPTS  # the last ones had no answer
-    cancel.want(50.0)
-    assert cancel.sends_now(50.0)
-    cancel.answered(True, 50.1)
+    assert cancel.sends_now(1.2 + CANCEL_RETRY_S)
+    cancel.answered(True, 1.4)
     assert cancel.confirmed
     assert not cancel.sends_now(99.0)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_driver_that_does_not_cancel_is_asked_for_ever_but_slowly(answers: bool) -> None:
+    cancel, asked_s = Cancel(), list[float]()
+    cancel.want(0.0)
+    for step in range(6000):
+        if cancel.sends_now(step / 100):
+            asked_s.append(step / 100)
+            if answers:
+                cancel.answered(False, step / 100)
+    assert cancel.failures >= len(asked_s) - 1
+    assert 60.0 - asked_s[-1] <= CANCEL_SLOWLY_S + CANCEL_ANSWER_S
+    assert len(asked_s) <= CANCEL_QUICKLY + 60.0 / CANCEL_SLOWLY_S
 
 
 def test_a_cancel_request_that_is_wanted_sooner_is_sent_sooner() -> None:
