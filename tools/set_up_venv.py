@@ -289,6 +289,7 @@ def stages(ros: Ros, demo: bool) -> list[Stage]:
     pinned = [REQUIREMENTS / "constraints.txt", *TOOLS.glob("*.py")]
     packaging = [ROOT / name for name in ("package.xml", "pyproject.toml", "setup.cfg", "setup.py")]
     packaging += [LAB / name for name in ("package.xml", "setup.cfg", "setup.py")]
+    packaging += sorted(LAB.glob("adahi_lab/papers/*/entry_points.ini"))  # which setup.py reads
     origin = f"ROS 2 {ros.distribution} is sourced" if ros.distribution else "ROS 2 as wheels"
 
     def messages(package: Path, work: Callable[[Ros, str], None]) -> Stage:
