@@ -125,9 +125,9 @@ def test_a_reply_to_a_step_long_ago_teaches_nothing() -> None:
 
 def test_one_draft_runs_as_ever_and_several_learn() -> None:
     alone = FixedCodes(LEFT)
-    assert isinstance(PROPOSERS["draft"](alone), DraftProposer)
+    assert isinstance(PROPOSERS.made("proposer", "draft", {}, alone), DraftProposer)
     several = Committee([alone, FixedCodes(RIGHT)], CommitteeRules())
-    assert isinstance(PROPOSERS["draft"](several), CommitteeProposer)
+    assert isinstance(PROPOSERS.made("proposer", "draft", {}, several), CommitteeProposer)
     one, _ = robots(alone)
     plain = Controller(alone, ControllerConfig(ThresholdedGate("always")))
     plain.reset(1, list(range(B)))
