@@ -58,7 +58,7 @@ def test_it_does_as_in_process(
     if own in ("", TOKENS):
         folder: Path = request.getfixturevalue("tokens" if own else "policies")
     else:
-        folder = asset(f"checkpoints/{task}")
+        folder = PolicyFiles.of_task(task).folder
     (name,) = parse_methods(for_task(line.method, task, folder), on_air=True)
     run_as_in_process(name, task, PolicyFiles(folder, "onnxruntime"), calibration, domain)
 
