@@ -28,6 +28,7 @@ from adahi_lab.nodes.domain import exclusive_domain, run_environment, server_pre
 from adahi_lab.nodes.observer import Observer
 from adahi_lab.nodes.task_encoders import encoder_parameters
 from adahi_lab.tasks import make
+from adahi_ros.bags.recorded_topics import DIAGNOSTICS
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcesses, node_processes
@@ -101,9 +102,14 @@ def run_over_dds(
         drafting = processes.start("draft_policy_node", draft)
         backups = draft_parameters.get("verification.backups", ())
         assert isinstance(backups, Sequence)
-        for namespace in ("", *backups):
-            processes.start("target_verifier_node", verifier, server_prefix(), namespace)
-        if bag is not None:
+
+        def start_verifiers() -> None:
+            for namespace in ("", *backups):
+                processes.start("target_verifier_node", verifier, server_prefix(), namespace)
+
+        if bag is None:
+            start_verifiers()
+        else:
             contract = str(draft["contract"])
             recorder = processes.start("bag_recorder_node", {"contract": contract, "out": str(bag)})
         processes.may_end = processes.start("adahi_lab.nodes.robot_simulator_node", simulator)
@@ -118,13 +124,15 @@ def run_over_dds(
             )
             if bag is not None:
                 # The simulator repeats its first state until a command arrives. A whole run may be shorter
-                # than DDS's discovery of a recorder.
+                # than DDS's discovery of a recorder. Who has the draft policy's diagnostics has its status,
+                # too: DDS announces endpoints in order. Verifiers publish diagnostics, so they start later.
                 observer.wait_until(
                     lambda: not unrecorded(contract, recorder.output),
                     CONFIGURE_S,
                     "recorder's first message of each observed topic",
                     processes.check,
                 )
+                start_verifiers()
             if not observer.change_state("draft_policy", "activate", CONFIGURE_S, processes.check):
                 raise drafting.fault("did not activate")
             _watch(observer, collector, processes, len(episodes), lockstep)
@@ -140,8 +148,8 @@ def contract_of(task: str, draft_parameters: Mapping[str, object]) -> str:
 
 
 def unrecorded(contract: str, output: str) -> list[str]:
-    """Return the observed topics of a contract of which a recorder has no message, by its output."""
-    topics = ("/" + topic.lstrip("/") for topic in load_contract(contract).channels)
+    """Return what a recorder has no message of, by its output: observed topics and diagnostics."""
+    topics = ("/" + topic.lstrip("/") for topic in [*load_contract(contract).channels, *DIAGNOSTICS])
     return [topic for topic in topics if first_message(topic) not in output]
 
 

@@ -73,12 +73,12 @@ def test_a_robot_has_a_quota_of_requests_but_in_a_world_that_waits_for_it(
 
 
 def test_a_run_waits_for_the_recorder_of_each_observed_topic() -> None:
-    log = "[INFO] [1.0] [bag_recorder]: "
-    found = f"{log}/joint_states: found a publisher, recording\n"
-    assert dds_run.unrecorded("ball", found) == ["/joint_states", "/task_state"]
-    received = f"{found}{log}{first_message('/joint_states')}\n"
-    assert dds_run.unrecorded("ball", received) == ["/task_state"]
-    assert dds_run.unrecorded("ball", f"{received}{log}{first_message('/task_state')}\n") == []
+    topics = ["/joint_states", "/task_state", "/diagnostics"]
+    output = "[INFO] [1.0] [bag_recorder]: /joint_states: found a publisher, recording\n"
+    for received, topic in enumerate(topics):
+        assert dds_run.unrecorded("ball", output) == topics[received:]
+        output += f"[INFO] [1.0] [bag_recorder]: {first_message(topic)}\n"
+    assert dds_run.unrecorded("ball", output) == []
 
 
 def test_all_methods_run_in_the_one_domain_that_is_shown(
