@@ -13,11 +13,13 @@ import hashlib
 import math
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
+from adahi_lab.evaluation.loaded_policies import DRAFT_CODES
 from adahi_lab.training.vqbet_export import save_with_export
 from adahi_ros.policies.networks.onnx_cache import cache_folder
 from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint, load_checkpoint, load_decoder
@@ -25,7 +27,10 @@ from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 
 HEADS = ("code_head", "offset_head")
-SHARED = ("tokenizer.json", "tokenizer.safetensors", "draft.json", "draft.safetensors", "draft.onnx")
+SHARED = (
+    *("tokenizer.json", "tokenizer.safetensors"),
+    *(f"{name}.{kind}" for name in ("draft", DRAFT_CODES) for kind in ("json", "safetensors", "onnx")),
+)
 
 
 def grow(model: VQBeT, parameters: int, seed: int = 0) -> VQBeT:
@@ -73,14 +78,15 @@ def grown_policies(folder: Path, parameters: int, seed: int = 0) -> Path:
         ValueError: the target already has as many weights.
     """
     draft, target = load_checkpoint(folder / "draft"), load_checkpoint(folder / "target")
-    origin = f"{draft.digest()} {target.digest()} {parameters} {seed}"
+    shared = [name for name in SHARED if (folder / name).is_file()]
+    origin = f"{draft.digest()} {target.digest()} {parameters} {seed} {shared}"
     digest = hashlib.sha256(origin.encode()).hexdigest()[:16]
     grown = cache_folder() / "grown" / f"{folder.resolve().name}-{digest}"
     if not grown.is_dir():
         grown.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=grown.parent) as scratch:
             partial = Path(scratch) / grown.name
-            _write(folder, target, parameters, seed, partial)
+            _write(folder, shared, target, parameters, seed, partial)
             try:
                 partial.rename(grown)
             except OSError:  # another process was faster
@@ -88,11 +94,12 @@ def grown_policies(folder: Path, parameters: int, seed: int = 0) -> Path:
     return grown
 
 
-def _write(folder: Path, target: Checkpoint, parameters: int, seed: int, out: Path) -> None:
+def _write(
+    folder: Path, shared: Sequence[str], target: Checkpoint, parameters: int, seed: int, out: Path
+) -> None:
     out.mkdir()
-    for name in SHARED:
-        if (folder / name).is_file():
-            shutil.copy2(folder / name, out)
+    for name in shared:
+        shutil.copy2(folder / name, out)
     model = grow(load_network(target), parameters, seed)
     how = {
         "from": target.digest(),

@@ -20,13 +20,10 @@ import numpy as np
 
 from adahi_lab.bench.growth import grown_policies
 from adahi_lab.bench.link_ends import dds_environment, run_at_robot
-from adahi_lab.calibration.calibrate import EPISODES
-from adahi_lab.calibration.parameter_file import Calibration, load_calibration
-from adahi_lab.calibration.rejection_curve import threshold_for_rate
-from adahi_lab.evaluation.episodes import calibration_episodes, evaluation_episodes
-from adahi_lab.evaluation.evaluate import Comparison, play_all
+from adahi_lab.calibration.parameter_file import Calibration
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
-from adahi_lab.evaluation.metrics import transmission_rate
 from adahi_lab.evaluation.run_metrics import run_figures
 from adahi_lab.evaluation.run_record import Crossed, RunRecord
 from adahi_lab.figures import Figures
@@ -40,7 +37,6 @@ from adahi_ros.core.assets import asset
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
 METHODS = ("adahi", "hybrid", "draft", "target", "random")
-RATE = 0.56  # at 0.6 an action costs 0.6 of hybrid's round trips, plus the draft
 PARAMETERS = 5_000_000
 ROUNDS = 4
 DEADLINE_S = 10.0  # long, because the latency of every reply is measured
@@ -48,7 +44,6 @@ DEADLINE_SHARE = 0.9  # of a control period, where the world runs in real time
 PINGS = 300
 BACKEND = "onnxruntime"
 SLOWEST_PERCENTILE = 2.5
-DEVIATION = ("smoothing", "normalization", "draft_temperature")  # what a threshold depends on
 
 
 @dataclass(frozen=True)
@@ -69,11 +64,9 @@ def measure_latency(
     task: str,
     episodes: int,
     methods: Sequence[str] = METHODS,
-    rate: float = RATE,
     parameters: int = PARAMETERS,
     rounds: int = ROUNDS,
     seed: int = 0,
-    workers: int = 1,
     added_compute_s: float = 0.0,
     say: Callable[[str], None] = lambda line: None,
     on_run: Callable[[str, int], None] = lambda method, episodes: None,
@@ -85,12 +78,10 @@ def measure_latency(
         task: one with shipped policies.
         episodes: per method, the same ones for each.
         methods: names of what robots can do.
-        rate: transmission rate of ADAHI's gate and of the random gate.
         parameters: of the enlarged target.
         rounds: in which the methods take turns, so that other load on the machine affects all alike; at most
             as many as episodes.
         seed: of the world's, the policies' and the link's draws.
-        workers: processes to calibrate in.
         added_compute_s: added to every reply of the target.
         say: called with a description of each preparation.
         on_run: called with a method and the number of its episodes that have just ended.
@@ -100,8 +91,6 @@ def measure_latency(
         RuntimeError: a run failed.
         ValueError: names the field, the value and what was allowed.
     """
-    if not 0.0 < rate < 1.0:
-        raise ValueError(f"rate: {rate}, must be between 0 and 1")
     for field, value in (("episodes", episodes), ("rounds", rounds)):
         if value < 1:
             raise ValueError(f"{field}: {value}, must be at least 1")
@@ -110,7 +99,7 @@ def measure_latency(
     say(f"target of {parameters:,} weights")
     grown = grown_policies(asset(f"checkpoints/{name}"), parameters)
     files, trained = PolicyFiles(grown, BACKEND), PolicyFiles(asset(f"checkpoints/{name}"), BACKEND)
-    found = grown_calibration(task, grown, rate, seed, workers, say)
+    found = grown_calibration(task, grown, seed)
     rate_hz = make(task).spec.control_rate_hz
     real_time = any(goes_ahead(method, task) for method in methods)
     deadline_s = DEADLINE_SHARE / rate_hz if real_time else DEADLINE_S
@@ -148,7 +137,7 @@ def measure_latency(
         "real_time": real_time,
         "target_parameters": load_checkpoint(grown / "target").parameters,
         "episodes": episodes,
-        "rate": rate,
+        "rate": found.transmission_rate,
         "added_compute_ms": 1e3 * added_compute_s,
         "seed": seed,
         "methods": table,
@@ -159,43 +148,14 @@ def measure_latency(
     return Latency(figures, runs)
 
 
-def grown_calibration(
-    task: str, grown: Path, rate: float, seed: int, workers: int, say: Callable[[str], None]
-) -> Calibration:
-    """Return the calibration of a task's enlarged policies: that of the trained ones, which decide the same.
-
-    The threshold of ADAHI's gate is searched as in `calibrate`, once per rate and seed, and kept beside the
-    enlarged policies.
+def grown_calibration(task: str, grown: Path, seed: int) -> Calibration:
+    """Return the shipped calibration, for the enlarged target: it decides as the trained one does.
 
     Raises:
         ValueError: the shipped calibration belongs to other policies.
     """
-    trained = Comparison.shipped(task, seed)
-    shipped = trained.calibration
-    path = grown / f"calibration_{rate:g}_{seed}.yaml"
-    if path.is_file():
-        kept = load_calibration(path)
-        if all(getattr(kept, name) == getattr(shipped, name) for name in DEVIATION):
-            return kept
-    say(f"threshold for a transmission rate of {rate:g}")
-
-    def trial(threshold: float) -> tuple[np.ndarray, float]:
-        tried = replace(trained, calibration=replace(shipped, thresholds={"deviation": threshold}))
-        log = play_all(tried, ["adahi"], calibration_episodes(EPISODES), workers)["adahi"].log
-        return log.score[log.active], transmission_rate(log.transmitted, log.active)
-
-    threshold, _ = threshold_for_rate(trial, rate, shipped.threshold("deviation"))
-    found = replace(
-        shipped,
-        target=load_checkpoint(grown / "target").digest(),
-        transmission_rate=rate,
-        thresholds={"deviation": threshold, "random": 1.0 - rate},
-        figures={},
-    )
-    partial = path.with_suffix(".partial")
-    found.save(partial, "deviation", f"adahi, for a transmission rate of {rate:g}")
-    partial.replace(path)
-    return found
+    shipped = Comparison.shipped(task, seed).calibration
+    return replace(shipped, target=load_checkpoint(grown / "target").digest())
 
 
 def in_rounds(episodes: range, rounds: int) -> list[range]:

@@ -22,7 +22,6 @@ Parameters = Annotated[int, Option(min=1, help="Weights that the trained target 
 
 
 def latency(
-    workers: Workers,
     profile: options.ProfileName = "wifi_ac",
     task: Annotated[str, Option(help="Task with shipped policies.")] = "ball",
     episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 20,
@@ -35,26 +34,19 @@ def latency(
     target_compute_ms: Annotated[
         float, number("Delay added to every reply of the target, ms.", 0.0, 60e3)
     ] = 0.0,
-    rate: Annotated[
-        float | None,
-        Option(
-            callback=options.share,
-            help="Transmission rate of ADAHI's gate and of the random gate. Default: slightly below 0.6.",
-        ),
-    ] = None,
     parameters: Parameters = 5_000_000,
     picture: Annotated[Path, Option(help="Picture to write.")] = Path("results/bench-latency.png"),
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
     """Measure latency, throughput and bytes of every method across an emulated link."""
-    from adahi_lab.bench.loop_latency import RATE, ROUNDS, measure_latency
+    from adahi_lab.bench.loop_latency import ROUNDS, measure_latency
     from adahi_lab.methods.methods import parse_methods
     from adahi_lab.reporting.wireless import draw_latency, latency_table
 
     options.picture_file("--picture", picture)
     names = parse_methods(methods, on_air=True)
-    how = RATE if rate is None else rate, parameters, min(ROUNDS, episodes), seed, workers
+    how = parameters, min(ROUNDS, episodes), seed
     with episode_bars(names, episodes) as advance:
         found = measure_latency(profile, task, episodes, names, *how, target_compute_ms / 1e3, say, advance)
     console.print(latency_table(found.figures))

@@ -66,6 +66,7 @@ class Log:
         return {
             "transmission_rate": transmission_rate(self.transmitted, self.active),
             "true_skip_ratio": true_skip_ratio(self.transmitted, self.accepted, self.active),
+            "true_skip_ratio_primary": true_skip_ratio(self.transmitted, self.accepted[..., :1], self.active),
             "rejection_rate": (1.0 - self.accepted[self.active].mean(axis=0)).tolist(),
         }
 

@@ -34,7 +34,8 @@ def _per_action(crossed: Crossed | None, name: str) -> float | None:
     return getattr(crossed, name) / crossed.steps if crossed is not None and crossed.steps else None
 
 
-def _throughput(run: RunRecord, window: int) -> list[float]:
+def run_throughput(run: RunRecord, window: int) -> list[float]:
+    """Return actions per second over windows of this many steps, episode by episode."""
     rates: list[float] = []
     for _, steps in groupby(run.steps, key=lambda step: step.episode):
         latency = np.array([[step.total_ms] for step in steps])
@@ -70,7 +71,7 @@ def run_figures(run: RunRecord, rate_hz: float) -> Figures:
         "transmission_rate": float(np.mean([row.transmitted for row in rows])),
         "acceptance_rate": _mean([all(row.accepted) for row in verified if row.accepted]),
         "per_action_latency_ms": spread([row.total_ms for row in rows]),
-        "throughput_per_s": [round(rate, 2) for rate in _throughput(run, round(rate_hz))],
+        "throughput_per_s": [round(rate, 2) for rate in run_throughput(run, round(rate_hz))],
         "draft_ms": spread([row.draft_ms for row in rows]),
         "verify_rtt_ms": spread([row.verify_ms for row in verified]),
         "target_compute_ms": spread([row.target_compute_ms for row in verified]),

@@ -10,11 +10,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from rich.table import Table
 
+from adahi_lab.evaluation.run_metrics import run_throughput
 from adahi_lab.evaluation.run_record import RunRecord
 from adahi_lab.figures import Figures
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.reporting.style import COLOURS, SENT, SKIPPED, figure, save, share_below, titled
 from adahi_lab.reporting.tables import narrow_table, number
+from adahi_lab.tasks import make
 
 PEERS = {
     "adahi_dds": "ours",
@@ -113,7 +115,7 @@ def dds_table(figures: Figures) -> Table:
     return table
 
 
-WAYS = {"bytes_up_per_action": ("to the server", 1.0), "bytes_down_per_action": ("back", 0.5)}
+WAYS = ("bytes_up_per_action", "bytes_down_per_action")
 
 
 def latency_table(figures: Figures) -> Table:
@@ -159,7 +161,7 @@ def _notes(figures: Figures) -> Iterator[str]:
 
 
 def draw_latency(figures: Figures, runs: Mapping[str, RunRecord], path: Path) -> None:
-    """Draw the latency of every action, and the bytes that an action takes.
+    """Draw the latency of every action, and the distribution of throughput as in the paper's figure 4.
 
     Args:
         figures: of `wireless.latency.measure_latency`.
@@ -167,10 +169,10 @@ def draw_latency(figures: Figures, runs: Mapping[str, RunRecord], path: Path) ->
         path: to write.
     """
     drawn = figure(9.6, 4.0)
-    left, right = drawn.subplots(1, 2, width_ratios=(1.6, 1))
+    left, right = drawn.subplots(1, 2, width_ratios=(1.3, 1))
     drawn.suptitle(_title(figures).replace("\n", "; "), fontsize=9.5, x=0.01, ha="left")
     _draw_distribution(left, runs)
-    _draw_bytes(right, figures["methods"])
+    _draw_throughput(right, runs, round(make(figures["task"]).spec.control_rate_hz))
     save(drawn, path)
 
 
@@ -184,15 +186,9 @@ def _draw_distribution(axes: Axes, runs: Mapping[str, RunRecord]) -> None:
     axes.legend(fontsize=7.5, loc="upper left", bbox_to_anchor=(0.0, -0.16), ncols=3, frameon=False)
 
 
-def _draw_bytes(axes: Axes, methods: Mapping[str, Figures]) -> None:
-    titled(axes, "what crosses the link", "bytes per action, whole frames", "")
-    rows = np.arange(len(methods))
-    before = np.zeros(len(methods))
-    for way, (label, opacity) in WAYS.items():
-        sizes = np.array([values[way] or 0.0 for values in methods.values()])
-        colours = [COLOURS[name] for name in methods]
-        axes.barh(rows, sizes, left=before, color=colours, alpha=opacity, label=label)
-        before += sizes
-    axes.set_yticks(rows, [METHODS[name].label for name in methods])
-    axes.invert_yaxis()
-    axes.legend(fontsize=7.5, loc="upper left", bbox_to_anchor=(0.0, -0.16), ncols=2, frameon=False)
+def _draw_throughput(axes: Axes, runs: Mapping[str, RunRecord], window: int) -> None:
+    titled(axes, "throughput", f"actions per second, over {window} steps", "share of windows below")
+    for name, run in runs.items():
+        rates, share = share_below(np.array(run_throughput(run, window)))
+        axes.step(rates, share, where="post", color=COLOURS[name])
+    axes.set_xscale("log")

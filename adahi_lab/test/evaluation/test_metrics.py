@@ -69,6 +69,7 @@ def test_rates_by_hand() -> None:
     accepted[2, 1] = False  # past the end
     assert transmission_rate(TRANSMITTED, ACTIVE) == 1 / 5
     assert true_skip_ratio(TRANSMITTED, accepted, ACTIVE) == 3 / 4
+    assert true_skip_ratio(TRANSMITTED, accepted[..., :1], ACTIVE) == 1
 
 
 def test_nothing_skipped_has_no_true_skip_ratio() -> None:
