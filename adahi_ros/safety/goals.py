@@ -31,6 +31,7 @@ class Goals:
         self._sent: float | None = None
         self._answer_s: float | None = None  # when the answer is overdue; None if none is awaited
         self._retry_s = 0.0
+        self._held_at = 0  # number of the newest goal at the newest hold
 
     def want(self, position: float, now_s: float) -> float | None:
         """Set the wanted position; return the goal to send now, None for none."""
@@ -57,6 +58,11 @@ class Goals:
     def hold(self) -> None:
         """Want no position any more: the present goal is to be cancelled."""
         self._wanted = self._sent = None
+        self._held_at = self.newest
+
+    def outdated(self, number: int) -> bool:
+        """Return whether a goal must not go on: one from before a hold, or before a newer goal."""
+        return number <= self._held_at or number != self.newest
 
     @property
     def held(self) -> bool:

@@ -20,6 +20,7 @@ from adahi_lab.nodes.observer import Observer
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.sinks.gripper_command import GripperCommandSink
 from adahi_ros.nodes.common.qos import message_type
+from adahi_ros.nodes.robot import goal_sink
 from adahi_ros.nodes.robot.goal_sink import GoalSink
 from adahi_ros.safety.goals import CANCEL_QUICKLY
 from test.nodes.conftest import destroy
@@ -171,6 +172,21 @@ def test_a_goal_that_is_accepted_after_the_hold_is_cancelled(make_hand: MakeHand
     hand.sink.hold()
     hand.driver.accept()
     hand.until(lambda: bool(hand.driver.handles) and hand.driver.handles[0].is_cancel_requested)
+
+
+def test_a_goal_from_before_a_hold_is_cancelled_though_another_is_wanted(
+    make_hand: MakeHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(goal_sink, "SUPERSEDED_S", DEADLINE_S)  # the driver would go on for this time
+    hand = make_hand(waits=True)
+    hand.until(lambda: hand.driver.requested > 0, lambda: hand.sink.send(OPEN, 0))
+    hand.sink.hold()
+    hand.sink.send(SHUT, 0)
+    hand.driver.accept()
+    hand.goals(2, SHUT)
+    old, new = hand.driver.handles
+    hand.until(lambda: old.is_cancel_requested)
+    assert not new.is_cancel_requested
 
 
 def test_a_goal_that_is_accepted_while_the_node_ends_is_cancelled(make_hand: MakeHand) -> None:

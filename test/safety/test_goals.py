@@ -51,6 +51,17 @@ def test_after_a_hold_the_same_position_is_a_new_goal() -> None:
     assert goals.want(0.04, 0.2) == 0.04
 
 
+def test_a_goal_from_before_a_hold_stays_outdated() -> None:
+    goals = Goals()
+    goals.want(0.04, 0.0)
+    assert not goals.outdated(1)
+    goals.hold()
+    assert goals.want(0.02, 0.1) is None  # the first is still asked for
+    assert goals.outdated(1)
+    assert goals.answered(1, True, 0.2) == 0.02
+    assert (goals.outdated(1), goals.outdated(2)) == (True, False)
+
+
 def test_an_unanswered_goal_is_sent_again_and_its_late_answer_ignored() -> None:
     goals = Goals()
     assert goals.want(0.04, 0.0) == 0.04

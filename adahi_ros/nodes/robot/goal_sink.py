@@ -139,7 +139,7 @@ class GoalSink:
             if number == self._goals.newest:
                 self._supersede(now_s + SUPERSEDED_S)
             self._accepted.append(_Accepted(handle))
-            if number != self._goals.newest or self._goals.held:  # outdated
+            if self._goals.outdated(number):
                 self._accepted[-1].cancel.want(now_s)
         self._send(self._goals.answered(number, handle.accepted, now_s))
 
