@@ -41,7 +41,8 @@ class Goals:
     def answered(self, number: int, accepted: bool, now_s: float) -> float | None:
         """Process the answer to the goal of a number; return the one to send now, None for none.
 
-        An answer to a goal that was sent again is ignored.
+        An answer to a goal that was sent again is ignored. After one from before a hold, the next position
+        is sent with the next command: a driver that is busy with a new goal would read the cancel too late.
         """
         if number != self.newest:
             return None
@@ -49,7 +50,7 @@ class Goals:
         if not accepted:
             self._sent = None
             self._retry_s = now_s + RETRY_S
-        return self._goal_to_send(now_s)
+        return None if self.outdated(number) else self._goal_to_send(now_s)
 
     def lost(self) -> None:
         """Forget all goals: the server is gone, and a new server knows none of them."""

@@ -58,7 +58,8 @@ def test_a_goal_from_before_a_hold_stays_outdated() -> None:
     goals.hold()
     assert goals.want(0.02, 0.1) is None  # the first is still asked for
     assert goals.outdated(1)
-    assert goals.answered(1, True, 0.2) == 0.02
+    assert goals.answered(1, True, 0.2) is None  # its cancel comes first
+    assert goals.want(0.02, 0.3) == 0.02
     assert (goals.outdated(1), goals.outdated(2)) == (True, False)
 
 
