@@ -13,7 +13,8 @@ from adahi_lab.papers.literature import LITERATURE, lines
 from adahi_lab.papers.tokens.token_pair import GROUPS
 from adahi_lab.tasks import TASKS
 from adahi_ros.acceptance.registry import ACCEPTANCES
-from adahi_ros.cli.verbs import FORMER, OURS, VERBS
+from adahi_ros.cli.verbs import VERBS
+from adahi_ros.core.gone_names import OURS, all_gone
 from adahi_ros.gates.registry import GATES
 from adahi_ros.nodes.server.target_verifier_parameters import PLACES
 from adahi_ros.policies.registry import CHECKPOINTS, POLICIES, SESSIONS
@@ -79,8 +80,9 @@ def test_no_module_has_a_name_that_another_package_adds() -> None:
 
 def test_no_text_names_a_verb_that_another_package_adds() -> None:
     """A robot may have the product alone."""
-    others = {name for name in VERBS if name not in VERBS.shipped} | (FORMER.keys() - OURS.former.keys())
-    ours = {words.split()[0] for words in (*VERBS.shipped, *OURS.former)}
+    others = {name for name in VERBS if name not in VERBS.shipped}
+    others |= {name.removeprefix("adahi ") for name in all_gone().keys() - OURS.keys() if " " in name}
+    ours = {words.split()[0] for words in VERBS.shipped}
     others |= {words.split()[0] for words in others} - ours
     naming = re.compile(rf"\badahi ({'|'.join(sorted(others))})\b")
     root = PACKAGE.parent

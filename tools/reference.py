@@ -21,7 +21,7 @@ from reference_files import interface_sections, with_blocks
 from reference_nodes import node_sections
 
 from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.cli.verbs import FORMER, VERBS
+from adahi_ros.cli.verbs import VERBS
 from adahi_ros.core.assets import asset
 
 GENERATED = "This page is generated from the code by `python tools/reference.py`.\n"
@@ -51,14 +51,6 @@ COMMAND = f"""\
 | command | |
 |---|---|"""
 
-FORMER_NAMES = """\
-## Former names
-
-They still work in version 0.4. The commands of `adahi lab` had no `lab` before.
-
-| former | now |
-|---|---|"""
-
 
 def whole_pages() -> dict[str, str]:
     """Return the generated pages of docs/reference, by file name; rclpy must be initialised."""
@@ -75,8 +67,6 @@ def _command() -> str:
         f"| `adahi {name}` | {' '.join((VERBS[name].__doc__ or '').partition(chr(10))[0].split())} |"
         for name in sorted(VERBS)
     ]
-    rows += ["", FORMER_NAMES]
-    rows += [f"| `{old}` | `adahi {new}` |" for old, new in FORMER.items() if f"lab {old}" != new]
     rows.append("")
     return "\n".join([COMMAND, *rows])
 

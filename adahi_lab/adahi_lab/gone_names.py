@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
+
+IN_LAB = {" ".join(each.name.split()[:2]) for each in entry_points(group="adahi_ros.verbs")}
+
 GONE = {
     **dict.fromkeys(("kalman", "rectified"), "the method kerv"),
     "semantic": "the rule hidden_states, as in the method wisv",
@@ -10,6 +14,18 @@ GONE = {
     **dict.fromkeys(("visual_cache", "encoder_cache"), "kind: cached for a target of tokens"),
     "switched": "kind: widths for policies of tokens",
     "attested": "start_condition: {name: keys}",
-    **dict.fromkeys(("train gate", "gate train"), "the gate expected_error or online"),
-    **dict.fromkeys(("train rule", "acceptance train"), "adahi train states"),
+    **dict.fromkeys(("adahi train gate", "adahi gate"), "the gate expected_error or online"),
+    **dict.fromkeys(("adahi train rule", "adahi acceptance"), "adahi train states"),
+    "adahi replay": "adahi bag evaluate",
+    "adahi dataset": "adahi data from-bag",
+    "adahi lerobot": "adahi data from-lerobot, adahi data to-lerobot or adahi import vqbet",
+    "adahi demos": "adahi data simulate",
+    "adahi distill": "adahi train corrector",
+    "adahi encoder": "adahi train encoder",
+    "adahi calibrate": "adahi thresholds",
+    **{
+        f"adahi {name.removeprefix('lab ')}": f"adahi {name}"
+        for name in IN_LAB
+        if name.startswith("lab ") and name != "lab contract"
+    },
 }

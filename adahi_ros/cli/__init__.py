@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from adahi_ros import __version__
 from adahi_ros.cli.terminal import console, errors, warn
-from adahi_ros.cli.verbs import DEFAULTS, FORMER, GROUPS, PANELS, SETTINGS, VERBS
+from adahi_ros.cli.verbs import DEFAULTS, GROUPS, PANELS, SETTINGS, VERBS
 from adahi_ros.core.gone_names import gone
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signals import leaving_on
@@ -48,9 +48,10 @@ class _InOrder(TyperGroup):
     """Commands in the order of `PANELS`, then those of other packages; names verbs that are gone."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        verb = " ".join(args[:2])
-        if gone(verb) and verb not in VERBS and verb not in FORMER:
-            raise ValueError(f"{verb}: unknown{gone(verb)}")
+        for words in (args[:1], args[:2]):
+            verb = " ".join(words)
+            if (use := gone(f"adahi {verb}")) and verb not in {*VERBS, *self.commands}:
+                raise ValueError(f"{verb}: unknown{use}")
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
@@ -96,16 +97,14 @@ def _typer() -> typer.Typer:
             )
         return groups[name]
 
-    for name in [*VERBS, *FORMER]:
+    for name in VERBS:
         within, _, last = name.rpartition(" ")
-        actual = FORMER.get(name, name)
         try:
             group(within).command(
                 last,
-                context_settings=dict(SETTINGS.get(actual, {})),
-                hidden=name in FORMER,
+                context_settings=dict(SETTINGS.get(name, {})),
                 rich_help_panel=None if within else panel_of.get(name, "Of other packages"),
-            )(VERBS[actual])
+            )(VERBS[name])
         except RegistryError as error:
             warn(str(error))
     return made

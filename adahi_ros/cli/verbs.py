@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs of the command `adahi`: their groups, and their former names."""
+"""The verbs of the command `adahi`, and their groups."""
 
 from __future__ import annotations
 
@@ -31,12 +31,6 @@ OURS = VerbHelp(
         "bag": "A robot's bags: repair them.",
         "serve": "Serve policies to a fleet of robots.",
     },
-    former={
-        "top": "watch",
-        "bag recover": "bag repair",
-        "fleet up": "serve fleet",
-        "secure": "keys",
-    },
 )
 
 HELP: Registry[object] = Registry("adahi_ros.verb_help", {"adahi_ros": OURS})
@@ -57,4 +51,4 @@ def _usable() -> Iterator[VerbHelp]:
 
 
 ALL = merged(_usable())
-PANELS, GROUPS, FORMER, SETTINGS, DEFAULTS = ALL.panels, ALL.groups, ALL.former, ALL.settings, ALL.defaults
+PANELS, GROUPS, SETTINGS, DEFAULTS = ALL.panels, ALL.groups, ALL.settings, ALL.defaults

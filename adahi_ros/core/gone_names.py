@@ -11,8 +11,12 @@ OURS = {
     **dict.fromkeys(("plan_deviation", "surprise", "reversal", "adaptive_age", "overlap"), "age or online"),
     "learned": "the gate expected_error or online",
     "lerobot": "torch, with a checkpoint of this package that was made from LeRobot's",
+    "adahi top": "adahi watch",
+    "adahi bag recover": "adahi bag repair",
+    "adahi fleet": "adahi serve fleet",
+    "adahi secure": "adahi keys",
 }
-"""What to use instead of a name, for names that 0.3.0 had and no registry has.
+"""What to use instead of a name, for names that 0.3.0 had and no registry has; a verb begins with adahi.
 
 Packages have such mappings of their own, by entry points.
 """

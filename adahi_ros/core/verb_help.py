@@ -14,7 +14,6 @@ class VerbHelp:
     Attributes:
         panels: verbs and groups by the title under which the help shows them, in order.
         groups: from a group, such as "bag", to its help.
-        former: from a former name to today's; it still works, and the help does not show it.
         settings: from a verb to the settings of its click context.
         defaults: from a group to its verb that a word which is none stands for: with `{"plan": "plan make"}`,
             the words `plan ball` are `plan make ball`.
@@ -22,7 +21,6 @@ class VerbHelp:
 
     panels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
-    former: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
 
@@ -31,14 +29,12 @@ def merged(every: Iterable[VerbHelp]) -> VerbHelp:
     """Return one help for the verbs of all packages; panels with one title become one."""
     panels: dict[str, tuple[str, ...]] = {}
     groups: dict[str, str] = {}
-    former: dict[str, str] = {}
     settings: dict[str, Mapping[str, bool]] = {}
     defaults: dict[str, str] = {}
     for each in every:
         for title, names in each.panels.items():
             panels[title] = (*panels.get(title, ()), *names)
         groups.update(each.groups)
-        former.update(each.former)
         settings.update(each.settings)
         defaults.update(each.defaults)
-    return VerbHelp(panels, groups, former, settings, defaults)
+    return VerbHelp(panels, groups, settings, defaults)

@@ -54,7 +54,7 @@ def loaded_by_help() -> Callable[[str], set[str]]:
     def ask(verb: str) -> set[str]:
         program = (
             "import sys; from adahi_ros.cli import app\n"
-            f"try: app(['{verb}', '--help'])\n"
+            f"try: app([*'{verb}'.split(), '--help'])\n"
             "except SystemExit: pass\n"
             "print(*sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)\n"
         )

@@ -12,7 +12,7 @@ import pytest
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.tasks import names
 from adahi_ros import __version__
-from adahi_ros.cli.verbs import FORMER, PANELS, VERBS
+from adahi_ros.cli.verbs import PANELS, VERBS
 from test.cli.conftest import Fails, Run
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def test_help_names_every_task(verb: str, run: Run) -> None:
     assert set(names()) <= set(re.findall(r"\w+", run(*verb.split(), "--help").stdout))
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "figures", "replay"])
+@pytest.mark.parametrize("verb", ["evaluate", "lab figures", "bag evaluate"])
 def test_help_loads_nothing_heavy(verb: str, loaded_by_help: Callable[[str], set[str]]) -> None:
     heavy = {"torch", "onnxruntime", "numpy", "scipy", "matplotlib", "jinja2", "rclpy", "rosbags"}
     assert heavy.isdisjoint(loaded_by_help(verb))
@@ -94,7 +94,7 @@ def test_an_error_in_a_real_process_is_one_line() -> None:
     assert ended.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("verb", [*OF_A_TASK, "table", "figures"])
+@pytest.mark.parametrize("verb", [*OF_A_TASK, "lab table", "lab figures"])
 def test_an_unknown_task_is_named_with_those_there_are(verb: str, fails: Fails) -> None:
     options = ("--out", "never") if verb == "data simulate" else ()
     output = fails(*verb.split(), *(("chess",) if verb in OF_A_TASK else ("--tasks", "ball,chess")), *options)
@@ -102,13 +102,7 @@ def test_an_unknown_task_is_named_with_those_there_are(verb: str, fails: Fails) 
     assert {"ball", "kitchen", "swarm"} <= set(names())
 
 
-@pytest.mark.parametrize(("former", "now"), FORMER.items())
-def test_a_former_name_is_another_name_of_its_verb(former: str, now: str, run: Run) -> None:
-    old, new = (run(*name.split(), "--help").output.partition("[OPTIONS]")[2] for name in (former, now))
-    assert old.split() == new.split()
-
-
-def test_former_names_are_not_in_the_help(run: Run) -> None:
+def test_the_help_names_every_verb_and_group_of_a_panel(run: Run) -> None:
     shown = set(re.findall(r"^│ ([a-z-]+) ", run("--help").output.partition("─ Start ─")[2], re.MULTILINE))
     assert shown == {name for names in PANELS.values() for name in names}
 

@@ -98,7 +98,7 @@ def test_a_bag_that_was_cut_off_is_checked_and_repaired(
         f"{killed}: no metadata.yaml: it was not closed; give --incomplete"
     )
     assert "; left out: unknown\n" in run(*check, killed, "--incomplete")
-    output = run("bag", "recover", killed, "--out", new)
+    output = run("bag", "repair", killed, "--out", new)
     assert f"{killed}: the rest is lost: {file.name}: no whole record at byte " in output
     assert "nothing was refused" in run(*check, new)
-    assert fails("bag", "recover", tmp_path, "--out", tmp_path / "x").startswith(f"{tmp_path}: expected the")
+    assert fails("bag", "repair", tmp_path, "--out", tmp_path / "x").startswith(f"{tmp_path}: expected the")

@@ -7,7 +7,7 @@ import pytest
 from test.cli.conftest import Fails
 
 
-@pytest.mark.parametrize("verb", [("dataset", "from-bag", "--out", "never"), ("replay",)], ids=" ".join)
+@pytest.mark.parametrize("verb", [("data", "from-bag", "--out", "never"), ("bag", "evaluate")], ids=" ".join)
 def test_a_contract_that_is_not_there_is_named(
     verb: tuple[str, ...], tmp_path: Path, fails: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,7 +42,12 @@ def checked(option: str, value: float) -> float:
 
 
 def test_options_are_found() -> None:
-    assert {"evaluate rate", "demo deadline_s", "link set loss", "bench soak minutes"} <= FLOATS.keys()
+    assert {
+        "evaluate rate",
+        "demo deadline_s",
+        "lab link set loss",
+        "lab bench soak minutes",
+    } <= FLOATS.keys()
 
 
 @pytest.mark.parametrize("option", FLOATS)
@@ -65,7 +70,7 @@ def test_every_number_has_a_range(option: str) -> None:
         assert checked(option, least) == least
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "demo", "calibrate"])
+@pytest.mark.parametrize("verb", ["evaluate", "demo", "thresholds"])
 def test_a_rate_is_refused_before_anything_is_loaded(verb: str, fails: Fails) -> None:
     output = fails(verb, "ball", "--checkpoints", "/nowhere", "--rate", "1.5")
     assert output == "adahi: rate: 1.5, must be between 0 and 1\n"
@@ -81,6 +86,7 @@ def test_messages_and_docstrings_name_verbs_that_exist(folder: str) -> None:
     wrong = {
         f"{path.name}: {words}"
         for path in files
+        if path.name != "gone_names.py"
         for words in VERB.findall(path.read_text())
         if not any(words == verb or words.startswith(f"{verb} ") for verb in known)
     }

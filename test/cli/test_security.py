@@ -28,7 +28,7 @@ def keystore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_says_which_machine_gets_what(keystore: Path, run: Run) -> None:
-    result = run("secure", keystore, "--robots", "r1,r2")
+    result = run("keys", keystore, "--robots", "r1,r2")
     lines = "".join(result.output.split("\n")).replace(str(keystore), "\nkeys")
     for line in (
         "keys/machines/server: /adahi/server",
@@ -42,10 +42,10 @@ def test_it_says_which_machine_gets_what(keystore: Path, run: Run) -> None:
 
 def test_policies_of_ones_own_are_read_in_the_place_of_ours(keystore: Path, tmp_path: Path, run: Run) -> None:
     with pytest.raises(FileNotFoundError, match=r"server\.policy\.xml"):
-        run("secure", keystore, "--policies", tmp_path)
+        run("keys", keystore, "--policies", tmp_path)
     assert not keystore.exists()
 
 
 def test_who_has_no_keys_cannot_have_lost_them(keystore: Path, run: Run) -> None:
     with pytest.raises(ValueError, match="--revoke: 'r9'"):
-        run("secure", keystore, "--revoke", "r9")
+        run("keys", keystore, "--revoke", "r9")

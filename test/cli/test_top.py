@@ -46,7 +46,7 @@ def start(domain: int, deaf: Callable[[], None]) -> Iterator[Callable[..., subpr
         environment = {**os.environ, **loopback_environment(domain), "TERM": "xterm"}
         made.append(
             subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, "top", *options],
+                [sys.executable, "-c", PROGRAM, "watch", *options],
                 **{**pipes, **streams},
                 text=True,
                 env=environment,

@@ -103,12 +103,12 @@ def demonstrated(stage: Stage, folder: Path, record: Record) -> Path:
 @pytest.fixture(scope="module")
 def trained(demonstrated: Path, folder: Path) -> str:
     """What calibration said of policies that were trained on the bag."""
-    made = adahi(folder, "dataset", "from-bag", demonstrated, "--contract", "ball.yaml", "--out", "data")
+    made = adahi(folder, "data", "from-bag", demonstrated, "--contract", "ball.yaml", "--out", "data")
     assert f"ball: {EPISODES} episodes" in made
     adahi(folder, "train", "ball", "--data", "data", "--recipe", "recipe.yaml", "--out", "policies")
     return adahi(
         folder,
-        *("calibrate", "--bag", demonstrated, "--contract", "ball.yaml", "--draft", "policies/draft"),
+        *("thresholds", "--bag", demonstrated, "--contract", "ball.yaml", "--draft", "policies/draft"),
         *("--rate", 0.5, "--out", "params.yaml", "--picture", "calibration.png"),
     )
 
@@ -126,7 +126,7 @@ def test_a_recorded_demonstration_is_what_collecting_it_gives(trained: str, fold
 def test_the_recording_is_replayed_without_a_robot(trained: str, demonstrated: Path, folder: Path) -> None:
     output = adahi(
         folder,
-        *("replay", demonstrated, "--params", "params.yaml", "--figure", "replay.png"),
+        *("bag", "evaluate", demonstrated, "--params", "params.yaml", "--figure", "replay.png"),
         *("--json", "replay.json"),
     )
     assert "modelled" in output
@@ -271,7 +271,7 @@ def test_what_came_before_a_recorder_was_killed_is_recovered(
     stage.wait(on_the_disk, "messages on the disk")
     recorder.process.kill()
     recorder.process.wait()
-    adahi(folder, "bag", "recover", bag, "--out", f"new_{storage}")
+    adahi(folder, "bag", "repair", bag, "--out", f"new_{storage}")
     assert steps_in(folder / f"new_{storage}", storage) == list(range(BURST // 10))
 
 
@@ -298,7 +298,7 @@ def test_a_disk_that_is_full_ends_the_recording_and_says_so(
         in output
     )
     assert "Traceback" not in output
-    adahi(folder, "bag", "recover", "full", "--out", "rest")
+    adahi(folder, "bag", "repair", "full", "--out", "rest")
     steps = steps_in(folder / "rest", "full")
     assert steps == list(range(steps[0], steps[0] + len(steps)))
 

@@ -74,10 +74,10 @@ def test_six_commands_lead_from_bags_to_a_robot_with_a_remote_policy(
     adahi("contract", "check", "arm.yaml", "--bag", "train")
     made = ["--contract", "arm.yaml", "--target", "target.yaml", "--recipe", "recipe.yaml", "--out", "arm"]
     how = ["--draft", "--params", "params.yaml", "--instruction", INSTRUCTION, "--jpeg-quality", 60]
-    assert "2 episodes" in adahi("distill", "train", *made, *how)
-    adahi("calibrate", "--bag", "held", "--params", "params.yaml", "--out", "robot.yaml")
+    assert "2 episodes" in adahi("train", "corrector", "train", *made, *how)
+    adahi("thresholds", "--bag", "held", "--params", "params.yaml", "--out", "robot.yaml")
     requested = len(policy.received)
-    assert "Best" in adahi("replay", "held", "--params", "robot.yaml", "--out", "replay.png")
+    assert "Best" in adahi("bag", "evaluate", "held", "--params", "robot.yaml", "--out", "replay.png")
     assert len(policy.received) - requested < 20  # for what it costs: the answers are known
     assert {received["prompt"] for received in policy.received} <= {INSTRUCTION, ""}
 

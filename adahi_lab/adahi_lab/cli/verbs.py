@@ -3,12 +3,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-
 from adahi_ros.core.verb_help import VerbHelp
-
-LAB = "lab "
-IN_LAB = [entry.name for entry in entry_points(group="adahi_ros.verbs") if entry.name.startswith(LAB)]
 
 HELP = VerbHelp(
     panels={
@@ -27,18 +22,6 @@ HELP = VerbHelp(
         "lab bench": "Measure, mostly across an emulated wireless link.",
         "lab libero": "LIBERO: its scene, converted once for the task libero_goal.",
         "lab link": "Emulate a wireless link between a robot and a server on this machine.",
-    },
-    former={
-        "replay": "bag evaluate",
-        "dataset from-bag": "data from-bag",
-        "lerobot dataset": "data from-lerobot",
-        "lerobot export": "data to-lerobot",
-        "lerobot policy": "import vqbet",
-        "demos": "data simulate",
-        "distill": "train corrector",
-        "encoder train": "train encoder",
-        "calibrate": "thresholds",
-        **{name.removeprefix(LAB): name for name in IN_LAB if name != "lab contract"},
     },
     defaults={"train": "policy"},
     settings={"lab link run": {"allow_interspersed_args": False}},  # what follows COMMAND is the command's

@@ -27,7 +27,7 @@ def fails(fails: Callable[..., str]) -> Callable[..., str]:
 @pytest.fixture(scope="module")
 def dataset(bag: Path, contract_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("verbs") / "data"
-    output = run("dataset", "from-bag", bag, "--contract", contract_file, "--out", out)
+    output = run("data", "from-bag", bag, "--contract", contract_file, "--out", out)
     assert "toy: 12 episodes, 360 steps" in output
     assert "left out or cut: nothing" in output
     return out
@@ -40,7 +40,7 @@ def params(
     out = tmp_path_factory.mktemp("verbs") / "params.yaml"
     options = ["--contract", contract_file, "--draft", checkpoints / "draft", "--backend", "torch"]
     options += ["--rate", 0.5, "--smoothing", 0.5, "--normalization", "std", "--workers", 1]
-    output = run("calibrate", "--bag", bag, *options, "--out", out, "--picture", out.with_suffix(".png"))
+    output = run("thresholds", "--bag", bag, *options, "--out", out, "--picture", out.with_suffix(".png"))
     assert "threshold, deviation gate" in output
     return out
 
@@ -103,7 +103,7 @@ def test_a_replay_needs_no_more_than_a_bag_and_a_parameter_file(
     monkeypatch.setattr(latency, "REPETITIONS", 3)
     figures, picture = tmp_path / "replay.json", tmp_path / "replay.png"
     output = run(
-        *("replay", bag, "--params", params, "--backend", "torch", "--profile", "wired"),
+        *("bag", "evaluate", bag, "--params", params, "--backend", "torch", "--profile", "wired"),
         *("--json", figures, "--figure", picture),
     )
     written = json.loads(figures.read_text(), parse_constant=pytest.fail)
@@ -119,7 +119,17 @@ def test_methods_that_go_by_plans_are_replayed_with_those_of_a_folder(
 ) -> None:
     monkeypatch.setattr(latency, "REPETITIONS", 3)
     figures, plans = tmp_path / "replay.json", named("ball/plans", CHECKPOINTS)
-    replayed = ("replay", bag, "--params", params, "--backend", "torch", "--methods", "plan_8,corrector_16")
+    replayed = (
+        "bag",
+        "evaluate",
+        bag,
+        "--params",
+        params,
+        "--backend",
+        "torch",
+        "--methods",
+        "plan_8,corrector_16",
+    )
     written = ("--json", figures, "--figure", tmp_path / "replay.png")
     output = run(*replayed, "--plans", plans, *written)
     found = json.loads(figures.read_text(), parse_constant=pytest.fail)["methods"]
@@ -131,7 +141,7 @@ def test_methods_that_go_by_plans_are_replayed_with_those_of_a_folder(
     )
     no = tmp_path / "no"
     assert fails(*replayed, *written, "--plans", no).startswith(f"--plans: {no}, has no target")
-    assert fails("replay", bag, "--params", params, "--methods", "magic").startswith(
+    assert fails("bag", "evaluate", bag, "--params", params, "--methods", "magic").startswith(
         "methods: 'magic', must be"
     )
 
@@ -139,21 +149,25 @@ def test_methods_that_go_by_plans_are_replayed_with_those_of_a_folder(
 def test_what_lacks_is_named(
     bag: Path, params: Path, contract_file: Path, tmp_path: Path, fails: Callable[..., str]
 ) -> None:
-    assert fails("replay", bag) == "contract: none, must be given, or be in the file of --params"
-    assert fails("replay", tmp_path / "no", "--params", params, "--backend", "torch").endswith("no such bag")
-    assert fails("replay", bag, "--params", params, "--profile", "tin_cans").startswith("link: 'tin_cans'")
+    assert fails("bag", "evaluate", bag) == "contract: none, must be given, or be in the file of --params"
+    assert fails("bag", "evaluate", tmp_path / "no", "--params", params, "--backend", "torch").endswith(
+        "no such bag"
+    )
+    assert fails("bag", "evaluate", bag, "--params", params, "--profile", "tin_cans").startswith(
+        "link: 'tin_cans'"
+    )
     no = tmp_path / "no.yaml"
-    assert fails("replay", bag, "--params", no) == f"--params: {no}, no such file"
+    assert fails("bag", "evaluate", bag, "--params", no) == f"--params: {no}, no such file"
     assert fails("evaluate", "ball", "--calibration", no) == f"--calibration: {no}, no such file"
-    assert fails("calibrate", "--workers", 1) == "task: none, must be given where no bag is"
-    assert fails("calibrate", "ball", "--bag", bag, "--workers", 1) == (
+    assert fails("thresholds", "--workers", 1) == "task: none, must be given where no bag is"
+    assert fails("thresholds", "ball", "--bag", bag, "--workers", 1) == (
         "task: ball, must be left out where a bag is given"
     )
     or_there = ", must be given with a bag, or be in the file of --params"
-    assert fails("calibrate", "--bag", bag, "--workers", 1) == f"contract: none{or_there}"
+    assert fails("thresholds", "--bag", bag, "--workers", 1) == f"contract: none{or_there}"
     named = ("--contract", contract_file)
-    assert fails("calibrate", "--bag", bag, *named, "--workers", 1) == f"draft: none{or_there}"
-    assert fails("dataset", "from-bag", bag, "--contract", "chess", "--out", tmp_path / "x").startswith(
+    assert fails("thresholds", "--bag", bag, *named, "--workers", 1) == f"draft: none{or_there}"
+    assert fails("data", "from-bag", bag, "--contract", "chess", "--out", tmp_path / "x").startswith(
         "contract: 'chess', must be a YAML file or one of "
     )
     assert not (tmp_path / "x").exists()
@@ -163,7 +177,7 @@ def test_policies_of_other_sizes_than_the_contracts_are_reported(
     bag: Path, contract_file: Path, fails: Callable[..., str]
 ) -> None:
     output = fails(
-        *("calibrate", "--bag", bag, "--contract", contract_file, "--workers", 1, "--out", "never.yaml"),
+        *("thresholds", "--bag", bag, "--contract", contract_file, "--workers", 1, "--out", "never.yaml"),
         *("--draft", named("kitchen/draft", CHECKPOINTS)),
     )
     assert output == "observation: the contract's has 6 entries, the policies' 59; must agree"
@@ -194,10 +208,21 @@ def test_every_verb_says_what_can_be_done_with_a_cut_bag_and_does_it(
     )
     for verb in (
         ("contract", "check", contract_file, "--bag", killed),
-        ("dataset", "from-bag", killed, *contract, "--out", data),
-        ("replay", killed, "--params", params, *draft[2:], "--figure", picture, "--methods", "draft"),
+        ("data", "from-bag", killed, *contract, "--out", data),
         (
-            *("calibrate", "--bag", killed, *contract, *draft, "--out", tmp_path / "params.yaml"),
+            "bag",
+            "evaluate",
+            killed,
+            "--params",
+            params,
+            *draft[2:],
+            "--figure",
+            picture,
+            "--methods",
+            "draft",
+        ),
+        (
+            *("thresholds", "--bag", killed, *contract, *draft, "--out", tmp_path / "params.yaml"),
             *("--picture", picture, "--workers", 1, "--smoothing", 0.5, "--normalization", "std"),
         ),
     ):
@@ -209,13 +234,13 @@ def test_every_verb_says_what_can_be_done_with_a_cut_bag_and_does_it(
     (of_it,) = json.loads((data / "dataset.json").read_text())["bags"]
     assert of_it["cut_off"].startswith(warning)
     assert 100 < of_it["steps"] < 300
-    output = run("bag", "recover", killed, "--out", tmp_path / "new")
+    output = run("bag", "repair", killed, "--out", tmp_path / "new")
     assert f"{killed}: the rest is lost: {file.name}: no whole record at byte " in output
     again = tmp_path / "again"
-    run("dataset", "from-bag", tmp_path / "new", *contract, "--out", again)
+    run("data", "from-bag", tmp_path / "new", *contract, "--out", again)
     one, other = (each / "trajectories.safetensors" for each in (data, again))
     assert one.read_bytes() == other.read_bytes()
-    assert fails("bag", "recover", tmp_path, "--out", tmp_path / "x").startswith(f"{tmp_path}: expected the")
+    assert fails("bag", "repair", tmp_path, "--out", tmp_path / "x").startswith(f"{tmp_path}: expected the")
 
 
 def test_a_report_of_a_bag_lies_beside_it(bag: Path, fails: Callable[..., str]) -> None:
@@ -225,7 +250,7 @@ def test_a_report_of_a_bag_lies_beside_it(bag: Path, fails: Callable[..., str]) 
 def test_a_dataset_is_not_overwritten_unless_that_is_wanted(
     bag: Path, contract_file: Path, dataset: Path, fails: Callable[..., str]
 ) -> None:
-    again = ("dataset", "from-bag", bag, "--contract", contract_file, "--out", dataset)
+    again = ("data", "from-bag", bag, "--contract", contract_file, "--out", dataset)
     before = (dataset / "dataset.json").stat().st_mtime_ns
     assert fails(*again) == (
         f"--out: {dataset}, has a dataset already; must be another folder, or give --overwrite"
@@ -248,9 +273,9 @@ def test_a_bag_that_gives_no_observation_is_named_by_every_verb(
     old = in_bag(line._replace(received_ns=line.received_ns + 10**9) for line in lines)
     contract = ("--contract", contract_file)
     for verb in (
-        ("dataset", "from-bag", old, *contract, "--out", tmp_path / "never"),
-        ("replay", old, "--params", params, "--backend", "torch"),
-        ("calibrate", "--bag", old, *contract, "--draft", checkpoints / "draft", "--workers", 1),
+        ("data", "from-bag", old, *contract, "--out", tmp_path / "never"),
+        ("bag", "evaluate", old, "--params", params, "--backend", "torch"),
+        ("thresholds", "--bag", old, *contract, "--draft", checkpoints / "draft", "--workers", 1),
     ):
         output = fails(*verb)
         assert output.startswith(

@@ -18,7 +18,7 @@ def test_calibrate_writes_parameters_a_picture_and_figures(
     options = ["--rate", 0.5, "--episodes", 6, "--smoothing", 0.5, "--out", out]
     options += ["--picture", picture, "--workers", 1]
     result, written = measured(
-        "calibrate", "ball", "--checkpoints", checkpoints, "--backend", "torch", *options
+        "thresholds", "ball", "--checkpoints", checkpoints, "--backend", "torch", *options
     )
     found = load_calibration(out)
     assert found.thresholds == written["thresholds"]
@@ -34,5 +34,5 @@ def test_calibrate_writes_parameters_a_picture_and_figures(
 
 
 def test_a_rate_and_a_rejection_contradict_each_other(fails: Fails) -> None:
-    output = fails("calibrate", "ball", "--rate", 0.5, "--rejection", 0.6)
+    output = fails("thresholds", "ball", "--rate", 0.5, "--rejection", 0.6)
     assert output == "adahi: rate: 0.5, must be left out where rejection (0.6) is given\n"

@@ -159,7 +159,7 @@ def test_compare_tells_where_methods_stand_and_goes_on_from_what_is_there(
 ) -> None:
     out = tmp_path / "new" / "rows.json"
     tasks = ("--tasks", "ball,inverted_pendulum")
-    command = ["compare", *tasks, "--episodes", 3, "--workers", 1, "--out", out]
+    command = ["lab", "compare", *tasks, "--episodes", 3, "--workers", 1, "--out", out]
     result, written = measured(*command, "--methods", "adahi,plan_8", "--method", f"{EXAMPLE}:Moved")
     assert list(written["tasks"]) == ["ball", "inverted_pendulum"]
     ball, pole = written["tasks"].values()
@@ -179,15 +179,17 @@ def test_compare_tells_where_methods_stand_and_goes_on_from_what_is_there(
 
 def test_what_cannot_stand_anywhere_is_named(tmp_path: Path, fails: Fails) -> None:
     out = tmp_path / "rows.json"
-    assert fails("compare", "--task", "ball", "--methods", "telepathy", "--out", out).startswith(
+    assert fails("lab", "compare", "--task", "ball", "--methods", "telepathy", "--out", out).startswith(
         "adahi: methods: 'telepathy', must be of adahi,"
     )
-    assert fails("compare", "--task", "maze", "--out", out).startswith("adahi: task: 'maze', expected one of")
+    assert fails("lab", "compare", "--task", "maze", "--out", out).startswith(
+        "adahi: task: 'maze', expected one of"
+    )
     out.write_text("rows")
-    output = fails("compare", "--task", "ball", "--out", out)
+    output = fails("lab", "compare", "--task", "ball", "--out", out)
     assert output.startswith(f"adahi: {out}: not rows of 'adahi lab compare'")
     # The figures would be written over rows that took hours.
-    assert fails("compare", "--out", out, "--json", tmp_path / "x/../rows.json") == (
+    assert fails("lab", "compare", "--out", out, "--json", tmp_path / "x/../rows.json") == (
         f"adahi: --json: {tmp_path / 'x/../rows.json'}, must be another file than the rows have (--out)\n"
     )
     assert out.read_text() == "rows"

@@ -16,7 +16,7 @@ def test_methods_are_measured_once_across_each_link_and_drawn(
 ) -> None:
     rows, picture = tmp_path / "rows.json", tmp_path / "curve.png"
     places = ("--out", rows, "--picture", picture)
-    result, figures = measured("curve", "delay", *OPTIONS, *places, "--values", "0,3")
+    result, figures = measured("lab", "curve", "delay", *OPTIONS, *places, "--values", "0,3")
     assert "ball against delay, 2 episodes, seed 0" in " ".join(result.output.split())
     assert picture.read_bytes().startswith(b"\x89PNG")
     by_method = figures["tasks"]["ball"]
@@ -28,7 +28,7 @@ def test_methods_are_measured_once_across_each_link_and_drawn(
     assert waiting[0] == 1.0
     assert waiting[1] == pytest.approx(0.25, abs=0.05)  # held for three steps, then a step is executed
     monkeypatch.setattr(evaluate, "play", lambda *arguments: pytest.fail("measured again"))
-    run("curve", "delay", *OPTIONS, *places, "--values", "0,3")
+    run("lab", "curve", "delay", *OPTIONS, *places, "--values", "0,3")
     assert len(json.loads(rows.read_text())["rows"]) == 4
 
 
@@ -37,7 +37,9 @@ def test_seconds_are_control_steps_of_each_task_with_information_age(
 ) -> None:
     places = ("--out", tmp_path / "rows.json", "--picture", tmp_path / "curve.png")
     options = ("--seconds", "--workers", 1, "--episodes", 2, "--methods", "plan_8,hybrid")
-    result, figures = measured("curve", "delay", "--task", "ball", *options, *places, "--values", "0,6")
+    result, figures = measured(
+        "lab", "curve", "delay", "--task", "ball", *options, *places, "--values", "0,6"
+    )
     assert "ball against delay in s" in " ".join(result.output.split())
     assert figures["values"] == [0, 6]
     for near, far in figures["tasks"]["ball"].values():
@@ -60,11 +62,11 @@ def test_seconds_are_control_steps_of_each_task_with_information_age(
     ],
 )
 def test_what_no_link_can_be_is_refused(arguments: tuple[str, ...], output: str, fails: Fails) -> None:
-    assert fails("curve", *arguments) == f"adahi: {output}\n"
+    assert fails("lab", "curve", *arguments) == f"adahi: {output}\n"
 
 
 def test_outages_have_some_time_between_them(run: Run) -> None:
-    ended = run("curve", "outage", "--between", "0", status=2)
+    ended = run("lab", "curve", "outage", "--between", "0", status=2)
     output = " ".join(ended.output.split())
     assert "--between" in output
     assert "greater than or equal to 1" in output

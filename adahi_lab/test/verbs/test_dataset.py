@@ -17,14 +17,14 @@ from test.cli.conftest import Fails, Measured, Run
 def test_demos_become_trajectories(tmp_path: Path, run: Run, measured: Measured) -> None:
     out = tmp_path / "new" / "ball.safetensors"
     options = ["--episodes", 6, "--seed", 3, "--workers", 1]
-    result, written = measured("demos", "ball", "--out", out, *options)
+    result, written = measured("data", "simulate", "ball", "--out", out, *options)
     recorded = Trajectories.load(out)
     assert recorded.task == written["task"] == "ball"
     assert (written["attempted"], written["seed"]) == (6, 3)
     assert (written["kept"], written["steps"]) == (len(recorded), len(recorded.actions))
     assert str(out) in result.output  # however narrow the terminal
     again = tmp_path / "again.safetensors"
-    run("demos", "ball", "--out", again, *options)
+    run("data", "simulate", "ball", "--out", again, *options)
     np.testing.assert_array_equal(Trajectories.load(again).actions, recorded.actions)
 
 
@@ -45,7 +45,7 @@ def test_demonstrations_of_another_task_are_refused(
     tmp_path: Path, fails: Fails, demonstrations: Callable[[int], Trajectories]
 ) -> None:
     demonstrations(2).save(tmp_path / "demos")
-    output = fails("index", "ball", "--demos", tmp_path / "demos", "--out", tmp_path)
+    output = fails("lab", "index", "ball", "--demos", tmp_path / "demos", "--out", tmp_path)
     assert "demos: of task 'toy', must be of 'ball'" in output
 
 
@@ -54,7 +54,7 @@ def test_a_methods_episodes_train_without_dds(
 ) -> None:
     out = tmp_path / "runs.safetensors"
     options = ["--method", "plan_16", "--episodes", 4, "--workers", 1]
-    written = measured("demos", "ball_instructed", "--out", out, *options)[1]
+    written = measured("data", "simulate", "ball_instructed", "--out", out, *options)[1]
     recorded = Trajectories.load(out)
     assert (
         (written["kept"], written["steps"])
@@ -64,9 +64,11 @@ def test_a_methods_episodes_train_without_dds(
     assert 0 <= written["succeeded"] <= 4
     assert recorded.goals.shape == (4, 2)  # as the verifier gets them in a bag
     again = tmp_path / "again.safetensors"
-    run("demos", "ball_instructed", "--out", again, *options)
+    run("data", "simulate", "ball_instructed", "--out", again, *options)
     np.testing.assert_array_equal(Trajectories.load(again).actions, recorded.actions)
-    assert "method: " in fails("demos", "ball_seen", "--out", out, "--method", "plan_8", "--workers", 1)
+    assert "method: " in fails(
+        "data", "simulate", "ball_seen", "--out", out, "--method", "plan_8", "--workers", 1
+    )
     assert "method: 'plan_8,plan_4', must be one" in fails(
-        "demos", "ball", "--out", out, "--method", "plan_8,plan_4", "--workers", 1
+        "data", "simulate", "ball", "--out", out, "--method", "plan_8,plan_4", "--workers", 1
     )

@@ -119,7 +119,7 @@ def test_the_whole_part_of_a_cut_bag_is_learnt_from_where_requested(
     half = Path(shutil.copytree(bag, tmp_path / "half"))
     (file,) = half.glob("*.mcap")
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    words = ["distill", half, *options]
+    words = ["train", "corrector", half, *options]
     assert f"{half}: {file.name}: expected a rosbag2, " in fails(*words)
     text = run(*words, "--incomplete")
     assert f"{half}: cut off or damaged: {file.name}: no whole record at byte " in text
@@ -138,7 +138,7 @@ def test_episodes_that_failed_are_learnt_from(
         line if line.topic != "episode_result" else failed._replace(received_ns=line.received_ns)
         for line in toy.recorded(data)
     ]
-    words = ["distill", in_bag(lines), *options]
+    words = ["train", "corrector", in_bag(lines), *options]
     run(*words)
     assert load_corrector(folder / "corrector").training["episodes"] == 3
 
@@ -177,31 +177,31 @@ def test_a_gripper_with_a_ros_action_is_learnt_from_its_measured_position(
 def test_what_cannot_be_used_is_reported_by_field_and_value(
     bag: Path, options: list[Any], folder: Path, fails: Callable[..., str], changed: list[Any], message: str
 ) -> None:
-    assert message in fails("distill", bag, *options, *changed)
+    assert message in fails("train", "corrector", bag, *options, *changed)
     assert not (folder / "corrector.json").exists()
 
 
 def test_a_target_of_single_actions_is_refused(
     bag: Path, options: list[Any], checkpoints: Path, fails: Callable[..., str]
 ) -> None:
-    text = fails("distill", bag, *options, "--target", checkpoints / "target")
+    text = fails("train", "corrector", bag, *options, "--target", checkpoints / "target")
     assert "target.horizon: 1, must be at least 2" in text
 
 
 def test_a_robot_of_which_nothing_is_shipped_needs_a_target(
     bag: Path, contract_file: Path, tmp_path: Path, fails: Callable[..., str]
 ) -> None:
-    text = fails("distill", bag, "--contract", contract_file, "--out", tmp_path / "new")
+    text = fails("train", "corrector", bag, "--contract", contract_file, "--out", tmp_path / "new")
     assert "--target: none, must be given: none that plans for 'toy' is shipped" in text
 
 
 def test_a_shipped_corrector_is_replaced_on_demand_alone(bag: Path, fails: Callable[..., str]) -> None:
     out = Path("checkpoints/ball/plans").resolve()
     before = (out / "corrector.json").read_bytes()
-    text = fails("distill", bag, "--contract", "ball", "--out", out)
+    text = fails("train", "corrector", bag, "--contract", "ball", "--out", out)
     assert "is shipped; must be another place, or give --overwrite" in text
     assert (out / "corrector.json").read_bytes() == before
 
 
 def test_what_is_no_bag_is_named(tmp_path: Path, options: list[Any], fails: Callable[..., str]) -> None:
-    assert str(tmp_path / "none") in fails("distill", tmp_path / "none", *options)
+    assert str(tmp_path / "none") in fails("train", "corrector", tmp_path / "none", *options)

@@ -89,10 +89,10 @@ def test_what_does_not_fit_is_named(
     assert f"{tmp_path}: no metadata.yaml, expected the folder of a bag" in output
     old = write_dataset(tmp_path / "old")
     change_info(old, lambda info: info.update(codebase_version="v2.1"))
-    output = fails("distill", old, "--contract", "ball", *how)
+    output = fails("train", "corrector", old, "--contract", "ball", *how)
     assert "codebase_version: 'v2.1', must be v3.x" in output
     (old / "meta/info.json").unlink()
-    output = fails("distill", old, "--contract", "ball", *how)
+    output = fails("train", "corrector", old, "--contract", "ball", *how)
     assert "meta/info.json: no such file; expected the folder of a LeRobotDataset" in output
     assert not (tmp_path / "out/corrector.json").exists()
 

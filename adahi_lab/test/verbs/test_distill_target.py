@@ -76,12 +76,12 @@ def test_one_command_gives_intents_of_a_target_with_an_instruction(
     robot |= {"proposer": yaml.safe_load(acting), "gate": {"name": "age", "threshold": 3.0}}
     params.write_text(yaml.safe_dump(nodes))
     held, final = in_bag(messages(4)), tmp_path / "final.yaml"
-    run("calibrate", "--bag", held, "--params", params, "--out", final, "--rate", 0.5)
+    run("thresholds", "--bag", held, "--params", params, "--out", final, "--rate", 0.5)
     assert "gate: {name: age, threshold: 1.0}" in final.read_text()
-    run("calibrate", "--bag", held, "--params", params, "--out", final, "--overwrite")
+    run("thresholds", "--bag", held, "--params", params, "--out", final, "--overwrite")
     assert "gate: {name: age, threshold: 3.0}" in final.read_text()
     written = ("--json", figures, "--picture", tmp_path / "a.png")
-    run("replay", held, "--params", final, "--methods", "best,intent_of_plan", *written)
+    run("bag", "evaluate", held, "--params", final, "--methods", "best,intent_of_plan", *written)
     found = json.loads(figures.read_text())
     calls = {name: each["calls"] for name, each in found["methods"].items()}
     assert calls["best"] > calls["intent_of_plan"] == found["episodes"] > 1
@@ -98,7 +98,7 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
 
     monkeypatch.setattr(CorrectorCheckpoint, "on_onnx", lambda checkpoint: unsure)
     bag, params, figures = in_bag(messages(3)), tmp_path / "arm.yaml", tmp_path / "figures.json"
-    words = ["distill", bag, *seeing_options, "--draft", "--params", params, "--json", figures]
+    words = ["train", "corrector", bag, *seeing_options, "--draft", "--params", params, "--json", figures]
     words += ["--instruction", "wave", "--jpeg-quality", 60]
     run(*words)
     corrector, draft = (load_corrector(tmp_path / "arm" / name) for name in ("corrector", "draft"))
@@ -141,8 +141,8 @@ def test_calibration_takes_bags_that_training_left_out(
     held = in_bag(messages(4))
 
     how = ["--draft", "--params", params, "--instruction", "wave", "--jpeg-quality", 60]
-    run("distill", in_bag(messages(3)), *seeing_options, *how)
-    text = run("calibrate", "--bag", held, "--params", params, "--out", final)
+    run("train", "corrector", in_bag(messages(3)), *seeing_options, *how)
+    text = run("thresholds", "--bag", held, "--params", params, "--out", final)
     before, after = (yaml.safe_load(path.read_text()) for path in (params, final))
     assert after["/**/target_verifier"] == before["/**/target_verifier"]
     old, new = (each["/**/draft_policy"]["ros__parameters"] for each in (before, after))
@@ -156,19 +156,19 @@ def test_calibration_takes_bags_that_training_left_out(
     assert "expected_error" not in calibration["thresholds"]  # which are those of who drafts
     requested = sorted((tmp_path / "arm" / "planned").iterdir())
     assert len(requested) == 2
-    run("replay", held, "--params", final, "--json", figures)
+    run("bag", "evaluate", held, "--params", final, "--json", figures)
     assert sorted((tmp_path / "arm" / "planned").iterdir()) == requested
     methods = json.loads(figures.read_text())["methods"]
     assert list(methods) == ["best", "deviation:replace", "never:replace", "target", "random:replace"]
     rate = calibration["measured_rates"]["expected_error"]
     assert methods["best"]["transmission_rate"] == pytest.approx(rate, abs=0.1)
     other = ["--rate", 0.9, "--instruction", "stop"]
-    run("calibrate", "--bag", held, "--params", params, "--out", final, *other)
+    run("thresholds", "--bag", held, "--params", params, "--out", final, *other)
     often = yaml.safe_load(final.read_text())["/**/draft_policy"]["ros__parameters"]
     assert often["gate"]["threshold"] < gate["threshold"]
     assert often["instruction"] == "stop"
-    assert "--params: none.yaml, no such file" in fails("calibrate", "--bag", held, "--params", "none.yaml")
-    assert "must be left out where no bag is given" in fails("calibrate", "ball", "--params", params)
+    assert "--params: none.yaml, no such file" in fails("thresholds", "--bag", held, "--params", "none.yaml")
+    assert "must be left out where no bag is given" in fails("thresholds", "ball", "--params", params)
 
 
 def test_an_unavailable_target_ends_it_and_the_same_command_resumes(
@@ -186,7 +186,7 @@ def test_an_unavailable_target_ends_it_and_the_same_command_resumes(
         return requested[-1]
 
     monkeypatch.setitem(POLICIES.shipped, "seeing", failing)
-    words = ["distill", bag, *seeing_options]
+    words = ["train", "corrector", bag, *seeing_options]
     text = fails(*words)
     assert "adahi: seeing: ws://gpu:8000, dropped the connection; 16 of 33 steps are planned" in text
     assert not (tmp_path / "arm" / "corrector.json").exists()
@@ -202,7 +202,7 @@ def test_another_file_of_the_target_is_another_target(
     in_bag: Callable[..., Path], seeing_options: list[Any], tmp_path: Path
 ) -> None:
     bag = in_bag(messages(3))
-    words = [str(each) for each in ("distill", bag, *seeing_options)]
+    words = [str(each) for each in ("train", "corrector", bag, *seeing_options)]
     for count in (1, 1, 2):
         if count == 2:
             (tmp_path / "target.yaml").write_text("{kind: seeing, gain: 3.0}")
@@ -224,10 +224,21 @@ def test_a_target_that_reads_images_is_calibrated_by_its_recorded_plans(
     bag, params, figures = in_bag(messages(3)), tmp_path / "params.yaml", tmp_path / "figures.json"
     pair = ["--draft", tmp_path / "draft", "--target", tmp_path / "target.yaml"]
     stated = ["--instruction", "wave"]
-    calibrated = ["calibrate", "--bag", bag, *seeing_options[:2], *pair, *stated, "--out", params]
+    calibrated = ["thresholds", "--bag", bag, *seeing_options[:2], *pair, *stated, "--out", params]
     run(*calibrated)
     plans = list((tmp_path / "planned").iterdir())
-    words = ["replay", bag, *seeing_options[:2], *pair, *stated, "--params", params, "--json", figures]
+    words = [
+        "bag",
+        "evaluate",
+        bag,
+        *seeing_options[:2],
+        *pair,
+        *stated,
+        "--params",
+        params,
+        "--json",
+        figures,
+    ]
     words += ["--methods", "target,plan_2,never:replace"]
     run(*words)
     assert list((tmp_path / "planned").iterdir()) == plans  # asked once

@@ -19,7 +19,7 @@ def test_an_encoder_is_trained_by_a_recipe_and_runs(tmp_path: Path, measured: Me
     }
     path, out = tmp_path / "eye.yaml", tmp_path / "eye"
     path.write_text(yaml.safe_dump(recipe))
-    requested = ("encoder", "train", "ball", "--recipe", path, "--out", out, "--workers", 1)
+    requested = ("train", "encoder", "ball", "--recipe", path, "--out", out, "--workers", 1)
     result, written = measured(*requested)
     assert "ball_x_m: error" in result.stdout
     encoder = Encoder.load(out)
@@ -29,4 +29,4 @@ def test_an_encoder_is_trained_by_a_recipe_and_runs(tmp_path: Path, measured: Me
     assert not list(tmp_path.glob("*.training.*"))
     path.write_text(yaml.safe_dump({**recipe, "architecture": "vit"}))
     assert fails(*requested) == "adahi: architecture: 'vit', must be one of keypoints, pixels, resnet18\n"
-    assert "task: 'swarm', must be one that a camera looks at" in fails("encoder", "train", "swarm")
+    assert "task: 'swarm', must be one that a camera looks at" in fails("train", "encoder", "swarm")

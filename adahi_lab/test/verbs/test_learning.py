@@ -21,14 +21,14 @@ SMALL = ("--steps", 3, "--workers", 1)
 @pytest.fixture(scope="module")
 def demos(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
     path = tmp_path_factory.mktemp("demos") / "ball.safetensors"
-    run("demos", "ball", "--out", path, "--episodes", 4, "--workers", 1)
+    run("data", "simulate", "ball", "--out", path, "--episodes", 4, "--workers", 1)
     return path
 
 
 def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, measured: Measured) -> None:
     out, picture = tmp_path / "out", tmp_path / "learn.png"
     result, figures = measured(
-        *("learn", "ball", "--out", out, "--rounds", 1, "--episodes", 2, "--evaluated", 2, *SMALL),
+        *("lab", "learn", "ball", "--out", out, "--rounds", 1, "--episodes", 2, "--evaluated", 2, *SMALL),
         *("--demos", demos, "--picture", picture, "--no-guard"),
     )
     assert "adahi thresholds ball --checkpoints" in result.output.replace("\n", " ")
@@ -58,7 +58,7 @@ def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, measured: Me
 def test_learn_refuses(
     arguments: tuple[object, ...], output: str, tmp_path: Path, run: Run, fails: Fails
 ) -> None:
-    command = ("learn", "ball", "--out", tmp_path / "out", *arguments)
+    command = ("lab", "learn", "ball", "--out", tmp_path / "out", *arguments)
     if output:
         assert output in fails(*command)
     else:
@@ -68,7 +68,7 @@ def test_learn_refuses(
 
 def test_shipped_policies_are_not_replaced(fails: Fails) -> None:
     shipped = asset("checkpoints/ball")
-    assert "is shipped; must be another place" in fails("learn", "ball", "--out", shipped)
+    assert "is shipped; must be another place" in fails("lab", "learn", "ball", "--out", shipped)
     output = fails("train", "ball", "--from-corrections", "bag", "--out", shipped)
     assert "is shipped; must be another place" in output
 

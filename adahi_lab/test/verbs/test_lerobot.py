@@ -22,14 +22,14 @@ DATA = ROOT / "test" / "data" / "lerobot"
 
 def test_a_policy_becomes_target_tokenizer_and_encoder(tmp_path: Path, run: Run, fails: Fails) -> None:
     folder, out = completed(DATA / "parallel", tmp_path / "trained"), tmp_path / "arm"
-    result = run("lerobot", "policy", folder, "--out", out)
+    result = run("import", "vqbet", folder, "--out", out)
     policy = load_policy(out / "target", "torch")
     encoder = Encoder.load(out / "encoder")
     assert encoder.fingerprint
     assert policy.signature.observation_dim > encoder.features
     assert policy.signature.codes is not None
     assert policy.signature.codes.fingerprint in result.output
-    assert "is there already" in fails("lerobot", "policy", folder, "--out", out)
+    assert "is there already" in fails("import", "vqbet", folder, "--out", out)
 
 
 def test_an_act_is_not_imported_but_run_by_lerobot(tmp_path: Path, fails: Fails) -> None:
@@ -46,7 +46,7 @@ def test_an_act_is_not_imported_but_run_by_lerobot(tmp_path: Path, fails: Fails)
 def test_a_dataset_becomes_training_data(tmp_path: Path, run: Run) -> None:
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     out = tmp_path / "arm"
-    result = run("lerobot", "dataset", DATA / "dataset", "--task", "arm", "--out", out)
+    result = run("data", "from-lerobot", DATA / "dataset", "--task", "arm", "--out", out)
     assert "left out of the observations: observation.images.top" in " ".join(result.output.split())
     data = Trajectories.load(out / TRAJECTORIES)
     assert data.task == "arm"
@@ -57,8 +57,8 @@ def test_a_dataset_becomes_training_data(tmp_path: Path, run: Run) -> None:
 def test_demonstrations_become_a_dataset(tmp_path: Path, run: Run) -> None:
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     demos = tmp_path / "demos.safetensors"
-    run("demos", "ball", "--episodes", "2", "--workers", "1", "--out", demos)
-    run("lerobot", "export", demos, "--out", tmp_path / "dataset")
+    run("data", "simulate", "ball", "--episodes", "2", "--workers", "1", "--out", demos)
+    run("data", "to-lerobot", demos, "--out", tmp_path / "dataset")
     recorded = Trajectories.load(demos)
     info = json.loads((tmp_path / "dataset/meta/info.json").read_text())
     spec = make("ball").spec
@@ -77,11 +77,11 @@ def test_of_a_robot_that_nothing_is_known_of_the_rate_must_be_given(
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     ones = np.ones((4, 3), dtype=np.float32)
     Trajectories("arm", ones, ones, ones[:1, :0], np.array([4])).save(tmp_path / TRAJECTORIES)
-    requested = ("lerobot", "export", tmp_path, "--out", tmp_path / "dataset")
+    requested = ("data", "to-lerobot", tmp_path, "--out", tmp_path / "dataset")
     assert "--fps: none, must be given for arm" in fails(*requested)
     run(*requested, "--fps", "10", "--joints", "1")
 
 
 def test_what_is_no_policy_is_reported(tmp_path: Path, fails: Fails) -> None:
-    assert "config.json" in fails("lerobot", "policy", tmp_path / "none", "--out", tmp_path / "arm")
+    assert "config.json" in fails("import", "vqbet", tmp_path / "none", "--out", tmp_path / "arm")
     assert not (tmp_path / "arm").exists()

@@ -38,7 +38,7 @@ def adahi(*arguments: object, **environment: str) -> subprocess.CompletedProcess
 
 
 def test_the_shipped_profiles_are_listed(run: Run) -> None:
-    output = run("link", "list").output
+    output = run("lab", "link", "list").output
     for name in ("wifi_ac", "wifi_bad", "6g_hrllc"):
         assert name in output
 
@@ -46,7 +46,7 @@ def test_the_shipped_profiles_are_listed(run: Run) -> None:
 @pytest.mark.parametrize("verb", [("run",), ("check",), ("set", "--control", "nowhere")])
 def test_an_unknown_profile_is_named_with_those_there_are(verb: tuple[str, ...], fails: Fails) -> None:
     command = ("--", "true") if verb == ("run",) else ()
-    text = fails("link", *verb, "--profile", "tin_cans", *command)
+    text = fails("lab", "link", *verb, "--profile", "tin_cans", *command)
     assert text.startswith("adahi: link: 'tin_cans', must be one of ")
 
 
@@ -54,14 +54,18 @@ def test_a_link_that_is_none_cannot_be_changed(
     tmp_path: Path, fails: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ADAHI_LINK_CONTROL", raising=False)
-    assert "ADAHI_LINK_CONTROL" in fails("link", "set", "--loss", 0.1)
-    assert "no link replies there" in fails("link", "set", "--control", tmp_path / "control", "--loss", 0.1)
+    assert "ADAHI_LINK_CONTROL" in fails("lab", "link", "set", "--loss", 0.1)
+    assert "no link replies there" in fails(
+        "lab", "link", "set", "--control", tmp_path / "control", "--loss", 0.1
+    )
 
 
 @needs_a_link
 def test_a_command_runs_at_the_robots_end_and_hands_its_status_on() -> None:
     network = "readlink /proc/self/ns/net"
-    ended = adahi("link", "run", "--", "sh", "-c", f"{network}; $ADAHI_SERVER_PREFIX {network}; exit 7")
+    ended = adahi(
+        "lab", "link", "run", "--", "sh", "-c", f"{network}; $ADAHI_SERVER_PREFIX {network}; exit 7"
+    )
     assert ended.returncode == 7, ended.stderr
     robot, server = ended.stdout.split()
     assert len({robot, server, os.readlink("/proc/self/ns/net")}) == 3
@@ -69,8 +73,8 @@ def test_a_command_runs_at_the_robots_end_and_hands_its_status_on() -> None:
 
 @needs_a_link
 def test_the_command_changes_its_link() -> None:
-    program = f"{ADAHI[0]} -c '{ADAHI[2]}' link set"
-    ended = adahi("link", "run", "sh", "-c", f"{program} --loss 0.25 --cut 1 && {program} --loss 3")
+    program = f"{ADAHI[0]} -c '{ADAHI[2]}' lab link set"
+    ended = adahi("lab", "link", "run", "sh", "-c", f"{program} --loss 0.25 --cut 1 && {program} --loss 3")
     assert "loss: 0.25" in ended.stdout
     assert ended.returncode == 2
     assert "--loss" in ended.stderr
@@ -81,7 +85,15 @@ def test_the_servers_command_ends_with_the_robots(tmp_path: Path) -> None:
     text = tmp_path / "server"
     server = f"sh -c 'echo $$ > {text}; exec sleep 1000'"
     ended = adahi(
-        "link", "run", "--server", server, "--", "sh", "-c", f"until test -s {text}; do sleep 0.01; done"
+        "lab",
+        "link",
+        "run",
+        "--server",
+        server,
+        "--",
+        "sh",
+        "-c",
+        f"until test -s {text}; do sleep 0.01; done",
     )
     assert ended.returncode == 0, ended.stderr
     assert not Path("/proc", text.read_text().strip(), "ns/net").exists()
@@ -93,7 +105,7 @@ def link_run(deaf: Callable[[], None]) -> Iterator[LinkRun]:
     sleeper = "sh -c 'echo $$; exec sleep 1000'"
     script = f"{sleeper} & $ADAHI_SERVER_PREFIX {sleeper} & wait"
     with subprocess.Popen(
-        [*ADAHI, "link", "run", "--", "sh", "-c", script],
+        [*ADAHI, "lab", "link", "run", "--", "sh", "-c", script],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -146,7 +158,7 @@ def test_everything_ends_though_the_process_between_the_ends_was_killed(link_run
 @needs_a_link
 def test_a_check_shows_what_was_requested_and_what_was_measured(tmp_path: Path) -> None:
     figures = tmp_path / "check.json"
-    ended = adahi("link", "check", "--pings", 20, "--seconds", 0.2, "--json", figures)
+    ended = adahi("lab", "link", "check", "--pings", 20, "--seconds", 0.2, "--json", figures)
     assert ended.returncode == 0, ended.stderr
     assert "asked" in ended.stdout
     found = json.loads(figures.read_text())

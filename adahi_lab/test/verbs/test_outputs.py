@@ -17,44 +17,47 @@ from test.cli.conftest import Fails, Run
 
 BAG = ("--contract", "ball", "bag")
 WITH_FIGURES = [
-    ("calibrate", "ball"),
-    ("demos", "ball", "--out", "demos.safetensors"),
+    ("thresholds", "ball"),
+    ("data", "simulate", "ball", "--out", "demos.safetensors"),
     ("train", "ball"),
-    ("encoder", "train", "ball"),
+    ("train", "encoder", "ball"),
     ("evaluate", "ball"),
-    ("compare",),
+    (
+        "lab",
+        "compare",
+    ),
     ("demo", "ball"),
-    ("replay", *BAG),
+    ("bag", "evaluate", *BAG),
     ("report", "bag"),
-    ("link", "check"),
-    ("bench", "latency"),
-    ("bench", "peers"),
-    ("bench", "dds"),
-    ("bench", "cameras"),
-    ("bench", "compute", "ball"),
-    ("bench", "soak"),
+    ("lab", "link", "check"),
+    ("lab", "bench", "latency"),
+    ("lab", "bench", "peers"),
+    ("lab", "bench", "dds"),
+    ("lab", "bench", "cameras"),
+    ("lab", "bench", "compute", "ball"),
+    ("lab", "bench", "soak"),
 ]
 WITH_PICTURE = [
-    ("calibrate", "ball", "--picture"),
+    ("thresholds", "ball", "--picture"),
     ("demo", "ball", "--picture"),
-    ("replay", *BAG, "--picture"),
-    ("bench", "latency", "--picture"),
-    ("bench", "peers", "--picture"),
-    ("bench", "cameras", "--figure"),
+    ("bag", "evaluate", *BAG, "--picture"),
+    ("lab", "bench", "latency", "--picture"),
+    ("lab", "bench", "peers", "--picture"),
+    ("lab", "bench", "cameras", "--figure"),
 ]
 WITH_OUT = [
-    ("calibrate", "ball", "--out"),
-    ("demos", "ball", "--out"),
-    ("compare", "--out"),
-    ("encoder", "train", "ball", "--out"),
-    ("dataset", "from-bag", *BAG, "--out"),
-    ("distill", *BAG, "--out"),
+    ("thresholds", "ball", "--out"),
+    ("data", "simulate", "ball", "--out"),
+    ("lab", "compare", "--out"),
+    ("train", "encoder", "ball", "--out"),
+    ("data", "from-bag", *BAG, "--out"),
+    ("train", "corrector", *BAG, "--out"),
 ]
 SHIPPED = {
     ("train", "ball"): "--out: checkpoints/ball/tokenizer.json",
     ("train", "ball", "--only", "draft"): "--out: checkpoints/ball/draft.json",
-    ("calibrate", "ball"): "--out: config/ball.yaml",
-    ("encoder", "train", "ball"): "--out: checkpoints/encoders/ball.json",
+    ("thresholds", "ball"): "--out: config/ball.yaml",
+    ("train", "encoder", "ball"): "--out: checkpoints/encoders/ball.json",
     ("lab", "contract", "ball"): "--out: config/contracts/ball.yaml",
     ("export", "ball"): f"--checkpoints: {asset('checkpoints/ball/draft.onnx')}",
 }
@@ -120,7 +123,7 @@ def test_figures_are_written_before_pictures_are_drawn(
     options: list[Any] = ["--episodes", 6, "--smoothing", 0.5, "--normalization", "std", "--workers", 1]
     options += ["--checkpoints", checkpoints, "--backend", "torch", "--out", "ball.yaml"]
     with pytest.raises(UndrawnError):
-        run("calibrate", "ball", *options, "--json", "calibrate.json")
+        run("thresholds", "ball", *options, "--json", "calibrate.json")
     assert json.loads(Path("calibrate.json").read_text())["thresholds"]
 
     Path("recipe.yaml").write_text(yaml.safe_dump(recipe))

@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tabled(folder: Path, run: Run) -> str:
-    result = run("table", *ON_BALL, "--episodes", 3, "--methods", ",".join(COMPARED), "--out", folder)
+    result = run("lab", "table", *ON_BALL, "--episodes", 3, "--methods", ",".join(COMPARED), "--out", folder)
     return result.output
 
 
@@ -35,7 +35,7 @@ def drawn(folder: Path, tabled: str, run: Run) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("adahi_lab.cli.measuring.POINT", (1, 1))
         patch.setattr(latency, "REPETITIONS", 3)
-        result = run("figures", *ON_BALL, "--quick", "--out", folder)
+        result = run("lab", "figures", *ON_BALL, "--quick", "--out", folder)
     return str(result.output)
 
 
@@ -68,7 +68,7 @@ def test_a_table_leaves_out_what_a_task_lacks(
     head = "always:hidden_states:file={checkpoints}/wisv.safetensors"
     named = f"sampled_uncertainty:speculative,plan_8,{head}"
     tasks = ("--tasks", "ball,inverted_pendulum", "--episodes", 2, "--workers", 1)
-    result = run("table", *tasks, "--methods", named, "--out", tmp_path)
+    result = run("lab", "table", *tasks, "--methods", named, "--out", tmp_path)
     ball, pole = read(tmp_path / TABLE)["tasks"].values()
     sampled, plan = "sampled_uncertainty:speculative", "plan_8"
     assert list(ball["methods"]) == [sampled, plan]
@@ -81,7 +81,9 @@ def test_a_table_leaves_out_what_a_task_lacks(
 
 
 def test_a_table_of_what_no_policies_are_there_for_is_refused(tmp_path: Path, fails: Fails) -> None:
-    output = fails("table", "--task", "inverted_pendulum", "--methods", "plan_8,best", "--out", tmp_path)
+    output = fails(
+        "lab", "table", "--task", "inverted_pendulum", "--methods", "plan_8,best", "--out", tmp_path
+    )
     assert output.startswith("adahi: plan_8: there is no target that plans")
 
 
@@ -91,7 +93,7 @@ def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
     table = (Line("ADAHI", "adahi"), Line("8 bits", "target_int8"), Line("none", "plan_8"))
     monkeypatch.setattr("adahi_lab.papers.literature.lines", lambda known: (Line("Target", "target"), *table))
     tasks = ("--tasks", "inverted_pendulum,ball", "--episodes", 2, "--seed", 3)
-    command = ("table", "--literature", *tasks, "--workers", 1, "--out", tmp_path)
+    command = ("lab", "table", "--literature", *tasks, "--workers", 1, "--out", tmp_path)
     result = run(*command)
     written = read(tmp_path / FIGURES)
     assert (written["seed"], written["episodes"]) == (3, 2)
@@ -152,21 +154,25 @@ def test_what_was_measured_over_dds_is_taken_or_named(tmp_path: Path, fails: Fai
     unknown = json.dumps({"methods": {"telepathy": figures}})
     for damaged in ("{", "{}", "[]", lacking, unknown):
         path.write_text(damaged)
-        output = fails("figures", *ON_BALL, "--dds", tmp_path, "--out", tmp_path / "never")
+        output = fails("lab", "figures", *ON_BALL, "--dds", tmp_path, "--out", tmp_path / "never")
         assert output.startswith(f"adahi: {path}: ")
 
 
 def test_what_cannot_be_compared_or_drawn_is_named(tmp_path: Path, fails: Fails) -> None:
     never = ("--out", tmp_path / "never")
-    assert fails("table", "--task", " ,", *never) == "adahi: tasks: ' ,', must name at least one\n"
-    assert fails("table", "--methods", "telepathy", *never).startswith("adahi: methods: 'telepathy', must be")
-    assert fails("figures", "--link", "tin_cans", *never).startswith("adahi: config/links/tin_cans.yaml: ")
-    assert fails("table", "--literature", "--methods", "adahi", *never) == (
+    assert fails("lab", "table", "--task", " ,", *never) == "adahi: tasks: ' ,', must name at least one\n"
+    assert fails("lab", "table", "--methods", "telepathy", *never).startswith(
+        "adahi: methods: 'telepathy', must be"
+    )
+    assert fails("lab", "figures", "--link", "tin_cans", *never).startswith(
+        "adahi: config/links/tin_cans.yaml: "
+    )
+    assert fails("lab", "table", "--literature", "--methods", "adahi", *never) == (
         "adahi: methods: 'adahi', must be left out where --literature is given\n"
     )
     link = tmp_path / "link.yaml"
     link.write_text("rtt_mean_ms: 12.0\nrtt_jitter_ms: -1.0\nrate_mbit_s: 5.0\n")
-    assert fails("figures", *ON_BALL, "--link", link, *never) == (
+    assert fails("lab", "figures", *ON_BALL, "--link", link, *never) == (
         f"adahi: {link}: rtt_jitter_ms: -1.0, must be a number from 0 to 1e+15\n"
     )
     assert not (tmp_path / "never").exists()
@@ -188,5 +194,5 @@ def test_the_methods_of_a_table_are_by_default_those_that_every_task_has(
         raise ValueError("enough")
 
     monkeypatch.setattr("adahi_lab.evaluation.evaluate.evaluate_methods", note)
-    assert "enough" in fails("table", "--workers", 1, "--quick", "--out", tmp_path / "new")
+    assert "enough" in fails("lab", "table", "--workers", 1, "--quick", "--out", tmp_path / "new")
     assert compared == [[name for name in METHODS if name not in ("best", "distilled")]]

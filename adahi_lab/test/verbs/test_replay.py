@@ -41,7 +41,9 @@ def ball(
 @pytest.mark.parametrize("name", ["ball.yaml", "best/ball.yaml"])
 def test_shipped_parameter_files_do_as_they_are(name: str, ball: Path, tmp_path: Path) -> None:
     picture, figures = tmp_path / "new/replay.png", tmp_path / "replay.json"
-    output = run("replay", ball, "--params", asset(f"config/{name}"), "--out", picture, "--out", figures)
+    output = run(
+        "bag", "evaluate", ball, "--params", asset(f"config/{name}"), "--out", picture, "--out", figures
+    )
     assert picture.read_bytes().startswith(b"\x89PNG")
     found = json.loads(figures.read_text(), parse_constant=pytest.fail)
     assert (found["robot_type"], found["episodes"], found["cut_off"]) == ("ball", 2, [])
@@ -59,7 +61,7 @@ def test_a_file_of_ones_own_is_gone_by(ball: Path, tmp_path: Path) -> None:
         values["/**/draft_policy"]["ros__parameters"]["gate"]["threshold"] = threshold
         own.write_text(yaml.safe_dump(values))
         written = ("--json", figures, "--picture", tmp_path / "a.png")
-        run("replay", ball, "--params", own, "--methods", "best", *written)
+        run("bag", "evaluate", ball, "--params", own, "--methods", "best", *written)
         calls[threshold] = json.loads(figures.read_text())["methods"]["best"]["calls"]
     assert calls[3.0] > 2 * calls[11.0] > 0
     contract = asset("config/contracts/ball.yaml").read_text().replace("robot_type: ball", "robot_type: arm")
@@ -68,11 +70,11 @@ def test_a_file_of_ones_own_is_gone_by(ball: Path, tmp_path: Path) -> None:
     values["/**/draft_policy"]["ros__parameters"] |= own_arm
     shutil.copytree(named("ball", CHECKPOINTS), tmp_path / "arm")
     own.write_text(yaml.safe_dump(values))
-    output = run("replay", ball, "--params", own, "--out", tmp_path / "a.png")
+    output = run("bag", "evaluate", ball, "--params", own, "--out", tmp_path / "a.png")
     assert "Best" in output
     assert "ADAHI" not in output  # its threshold for an arm is unknown
     options = ("--calibration", OF_THE_BALL, "--methods", "adahi", "--contract", "ball")
-    assert "ADAHI" in run("replay", ball, "--params", own, *options, "--out", tmp_path / "a.png")
+    assert "ADAHI" in run("bag", "evaluate", ball, "--params", own, *options, "--out", tmp_path / "a.png")
 
 
 @pytest.fixture
@@ -88,7 +90,7 @@ def acting(tmp_path: Path) -> Path:
 
 def test_intents_are_replayed_from_the_folder_of_the_plans(ball: Path, acting: Path, tmp_path: Path) -> None:
     figures = tmp_path / "replay.json"
-    run("replay", ball, "--params", OF_THE_BALL, "--plans", acting, "--picture", tmp_path / "a.png",
+    run("bag", "evaluate", ball, "--params", OF_THE_BALL, "--plans", acting, "--picture", tmp_path / "a.png",
         "--methods", "intent,intent_of_plan,intent+age@9", "--json", figures)  # fmt: skip
     found = json.loads(figures.read_text())["methods"]
     calls = {name: each["calls"] for name, each in found.items()}
@@ -109,12 +111,12 @@ def test_a_parameter_file_of_a_robot_with_intents_is_replayed(
     params, figures = tmp_path / "params.yaml", tmp_path / "replay.json"
     params.write_text(yaml.safe_dump(parameters))
     written = ("--json", figures, "--picture", tmp_path / "a.png")
-    run("replay", ball, "--params", params, "--methods", "best", *written)
+    run("bag", "evaluate", ball, "--params", params, "--methods", "best", *written)
     best = json.loads(figures.read_text())["methods"]["best"]
     assert best["calls"] == 2 * -(-best["steps"] // 2 // 10)
     robot["proposer"]["file"] = "no/such"
     params.write_text(yaml.safe_dump(parameters))
-    assert fails("replay", ball, "--params", params).startswith(f"adahi: {params}: proposer.file: ")
+    assert fails("bag", "evaluate", ball, "--params", params).startswith(f"adahi: {params}: proposer.file: ")
 
 
 def test_files_may_be_below_here_or_at_home(
@@ -133,7 +135,7 @@ def test_files_may_be_below_here_or_at_home(
         options = [f"--{name}={where}{name}.yaml" for name in ("params", "contract")]
         options += [f"--profile={where}link.yaml", "--draft=~/policies/draft", "--plans=~/policies/plans"]
         options += [f"--out={where}replay.png", f"--json={where}replay.json", "--methods=draft,plan_8"]
-        run("replay", f"{where}bag", *options)
+        run("bag", "evaluate", f"{where}bag", *options)
         assert (folder / "replay.png").is_file()
         assert (folder / "replay.json").is_file()
 
@@ -173,7 +175,7 @@ def test_what_is_missing_is_reported_before_anything_is_loaded(
     params = [] if "--params" in changed or "--params=" in changed else ["--params", OF_THE_BALL]
     if "--params=" in changed:
         changed = changed[:-1]
-    assert message in fails("replay", *bag, *params, *changed)
+    assert message in fails("bag", "evaluate", *bag, *params, *changed)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -189,17 +191,19 @@ def test_what_a_parameter_file_or_a_contract_names_is_missed_as_early(
     for section, name in ((verifier, "checkpoint"), (robot, "corrector"), (robot, "checkpoint")):
         section[name] = "no/such"
         params.write_text(yaml.safe_dump(values))
-        assert fails("replay", ball, "--params", params).startswith(f"adahi: {params}: checkpoint")
+        assert fails("bag", "evaluate", ball, "--params", params).startswith(f"adahi: {params}: checkpoint")
     robot["contract"] = "no.yaml"
     params.write_text(yaml.safe_dump(values))
-    assert fails("replay", ball, "--params", params).startswith("adahi: contract: 'no.yaml', no such file")
+    assert fails("bag", "evaluate", ball, "--params", params).startswith(
+        "adahi: contract: 'no.yaml', no such file"
+    )
     seeing = tmp_path / "seeing.yaml"
     seeing.write_text(yaml.safe_dump(with_camera(contract_values(make("ball")), "nobodys", 64, 64)))
-    output = fails("replay", ball, "--params", OF_THE_BALL, "--contract", seeing)
+    output = fails("bag", "evaluate", ball, "--params", OF_THE_BALL, "--contract", seeing)
     assert output.startswith("adahi: contract: encoder: ")
     assert "checkpoints/encoders/nobodys, no such checkpoint" in output
     (ball / "metadata.yaml").unlink()
-    assert "it was not closed; give --incomplete" in fails("replay", ball, "--params", OF_THE_BALL)
+    assert "it was not closed; give --incomplete" in fails("bag", "evaluate", ball, "--params", OF_THE_BALL)
 
 
 def test_a_robot_that_acts_by_intents_keeps_its_gate(ball: Path, tmp_path: Path) -> None:
@@ -214,12 +218,13 @@ def test_a_robot_that_acts_by_intents_keeps_its_gate(ball: Path, tmp_path: Path)
     own.write_text(yaml.safe_dump(values))
     gates = []
     for rate in ((), ("--rate", 0.2)):
-        run("calibrate", "--bag", ball, "--params", own, "--out", out, *rate)
+        run("thresholds", "--bag", ball, "--params", own, "--out", out, *rate)
         gates.append(yaml.safe_load(out.read_text())["/**/draft_policy"]["ros__parameters"]["gate"])
     assert gates[0] == {"name": "age", "threshold": 59.0}
     assert gates[1]["threshold"] < 10.0
     run(
-        "replay",
+        "bag",
+        "evaluate",
         ball,
         "--params",
         own,

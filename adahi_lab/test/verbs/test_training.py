@@ -16,7 +16,7 @@ def test_train_follows_a_recipe(
     recipe: dict[str, Any], tmp_path: Path, run: Run, measured: Measured, fails: Fails
 ) -> None:
     data = tmp_path / "demos.safetensors"
-    run("demos", "ball", "--out", data, "--episodes", 4, "--workers", 1)
+    run("data", "simulate", "ball", "--out", data, "--episodes", 4, "--workers", 1)
     recipe["demonstrations"]["episodes"] = 400  # which are not recorded, for there are some
     path, out = tmp_path / "recipe.yaml", tmp_path / "out"
     path.write_text(yaml.safe_dump(recipe))

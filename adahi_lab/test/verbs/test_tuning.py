@@ -25,7 +25,7 @@ def test_what_is_found_is_what_evaluate_takes(
     pytest.importorskip("optuna", reason="pip install -r requirements/tune.txt")
     out = tmp_path / "out"
     toys = ["--checkpoints", exported, "--calibration", calibrated, "--workers", 1]
-    tuned, found = measured("tune", "ball", "--space", space, "--trials", 2, "--out", out, *toys)
+    tuned, found = measured("lab", "tune", "ball", "--space", space, "--trials", 2, "--out", out, *toys)
     assert "trial 1" in tuned.output
     assert [row["state"] for row in found["trials"]] == ["complete", "complete"]
     best = found["trials"][found["best"]]
@@ -48,11 +48,13 @@ def test_what_cannot_be_searched_is_reported_before_anything_is_started(
 ) -> None:
     out = tmp_path / "out"
     toys = ["--checkpoints", exported, "--calibration", calibrated, "--out", out]
-    assert "--space: nowhere.yaml, no such file" in fails("tune", "ball", "--space", "nowhere.yaml", *toys)
+    assert "--space: nowhere.yaml, no such file" in fails(
+        "lab", "tune", "ball", "--space", "nowhere.yaml", *toys
+    )
     monkeypatch.setitem(sys.modules, "optuna", None)
     for name in [name for name in sys.modules if name.startswith(("adahi_lab.tuning.", "optuna."))]:
         monkeypatch.delitem(sys.modules, name)
-    output = fails("tune", "ball", "--space", space, *toys)
+    output = fails("lab", "tune", "ball", "--space", space, *toys)
     assert "optuna: must be installed to tune: pip install -r requirements/tune.txt" in output
     assert not out.exists()
 
@@ -68,7 +70,7 @@ def test_the_password_of_a_database_is_neither_reported_nor_kept(
     search = pytest.importorskip("adahi_lab.tuning.search", reason="pip install -r requirements/tune.txt")
     url, shown = "none://somebody:secret@host/tuning", "none://somebody:***@host/tuning"
     toys = ["--checkpoints", exported, "--calibration", calibrated, "--out", tmp_path / "out"]
-    arguments = ["tune", "ball", "--space", space, "--storage", url, *toys]
+    arguments = ["lab", "tune", "ball", "--space", space, "--storage", url, *toys]
     monkeypatch.setattr(sys, "argv", ["adahi", *map(str, arguments)])
     searched = Mock(wraps=search.run)
     monkeypatch.setattr(search, "run", searched)
