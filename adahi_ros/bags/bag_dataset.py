@@ -112,7 +112,9 @@ def survey_bag(
     for received in read_bag(path, observed, topics_of(contract), namespace, on_loss):
         passed.take(received)
         measured.take(received.topic, received.message, received.received_ns)
-    return replace(totals.survey(), measured_twice=measured.faults(), repeated=dict(+measured.repeated))
+    faults, repeated = measured.faults(), dict(+measured.repeated)
+    quantiles = passed.quantiles(contract.number_dim)
+    return replace(totals.survey(), measured_twice=faults, repeated=repeated, quantiles=quantiles)
 
 
 def read_dataset(
@@ -282,6 +284,11 @@ class _Pass:
             number = int(message.episode_id) if counted else self._observations[-1].episode
             at_ns = stamp_ns(message.header.stamp) or received.received_ns
             self._results.append(_Result(len(self._observations), number, at_ns, bool(message.success)))
+
+    def quantiles(self, size: int) -> np.ndarray:
+        """Return 10, 50 and 90 % of the first numbers of an observation: (3, size); (0, size) of none."""
+        values = [each.values[:size] for each in self._observations]
+        return np.quantile(np.stack(values), (0.1, 0.5, 0.9), axis=0) if values else np.zeros((0, size))
 
     def episodes(self, whole: WholeActions, keep_failures: bool) -> list[list[_RecordedStep]]:
         """Return the episodes of the bag, without those left out; `whole` completes their actions."""

@@ -16,8 +16,11 @@ from adahi_ros.core.texts import nearest
 from adahi_ros.core.written_files import replacing
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from adahi_ros.bags.message_counts import BagSurvey
     from adahi_ros.contract.contract import Channel, Contract
+    from adahi_ros.protocol.description import Description, Wants
 
 
 def write(
@@ -56,12 +59,16 @@ def check(
             "Default: the shipped limits of the robot type."
         ),
     ] = None,
+    target: Annotated[
+        Path | None,
+        Option(help="Compare it, the limits and the bags with this target file: sizes, names, rate, units."),
+    ] = None,
     namespace: options.Namespace = "",
     incomplete: options.Incomplete = False,
 ) -> None:
     """Check a contract and show what it makes; of a bag, how much, and what is refused.
 
-    Exit code 1: two publishers measure one commanded joint in a bag.
+    Exit code 1: two publishers measure one commanded joint in a bag, or the target does not fit.
     """
     from adahi_ros.bags.bag_dataset import survey_bag
     from adahi_ros.contract.parsing import load_contract
@@ -69,7 +76,11 @@ def check(
     read = load_contract(contract)
     for line in (*_parts(read), *_joints(read, limits or ())):
         say(line)
-    wrong = False
+    described, wants = _target(read, target, limits or ())
+    fault = None if described is None else wants.mismatch(described)
+    if described is not None:
+        say(f"target: {fault or 'fits'}")
+    wrong = fault is not None
     for bag in bags or ():
         with console.status(f"reading {bag}"):
             found = survey_bag(bag, read, namespace, say if incomplete else None)
@@ -78,9 +89,66 @@ def check(
         for sink in read.action.sinks:
             if sink.is_ros_action:
                 say(f"  {sink.key}: goals of a ROS action are in no bag, and are not counted")
-        wrong |= bool(found.measured_twice)
+        unlike = "" if described is None or fault else wants.unlike(described, _observed(read, found))
+        if unlike:
+            say(f"  {unlike}")
+        wrong |= bool(found.measured_twice or unlike)
     if wrong:
         raise Exit(1)
+
+
+def _target(
+    contract: Contract, path: Path | None, limits: Sequence[Path]
+) -> tuple[Description | None, Wants]:
+    """Return a target as its verifier would describe it, and what the robot wants of it.
+
+    Raises:
+        ValueError: file or limits cannot be used; names the field, its value and what is allowed.
+    """
+    from adahi_ros.contract.commanded import commanded
+    from adahi_ros.core.yaml_files import read_yaml
+    from adahi_ros.policies.backends import load_policy
+    from adahi_ros.policies.remote.lerobot_metadata import described_by_files
+    from adahi_ros.protocol.description import Description
+    from adahi_ros.robot.compatibility import wants_of_plans
+    from adahi_ros.safety.limits_file import load_limits
+
+    files = [] if path is None else _limits_files(contract, limits)
+    what = commanded(contract.action)
+    wants = wants_of_plans(contract, load_limits(files[0], what.names) if files else None)
+    if path is None:
+        return None, wants
+    values = read_yaml(path) if path.is_file() else None
+    if isinstance(values, dict) and values.get("kind") == "lerobot":
+        signature, *ranges = described_by_files(path.parent, values)
+    else:
+        policy = load_policy(path, "onnxruntime")
+        signature, ranges = policy.signature, list(policy.ranges)
+    return Description(
+        path.stem, "replace", signature, feature_ranges=ranges[0], action_ranges=ranges[1]
+    ), wants
+
+
+def _observed(contract: Contract, found: BagSurvey) -> dict[str, np.ndarray]:
+    """Return the quantiles of a bag's numbers by name; nothing without observations."""
+    from adahi_ros.core.signature import OBSERVATION
+
+    if not len(found.quantiles):
+        return {}
+    parts = {OBSERVATION: found.quantiles}
+    begin = 0
+    for key, entries in contract.named.items():
+        parts[key] = found.quantiles[:, begin : begin + len(entries)]
+        begin += len(entries)
+    return parts
+
+
+def _limits_files(contract: Contract, files: Sequence[Path]) -> list[Path]:
+    """Return the given files of limits, or the shipped one of the robot type, if there is one."""
+    from adahi_ros.safety.named_limits import limits_of_task, limits_path
+
+    shipped = limits_of_task(contract.robot_type)
+    return list(files) or ([limits_path(shipped)] if shipped else [])
 
 
 def _parts(contract: Contract) -> Iterator[str]:
@@ -117,10 +185,8 @@ def _joints(contract: Contract, files: Sequence[Path]) -> Iterator[str]:
     """Compare the names of joints with those of the robot: a misspelt one makes no observation."""
     from adahi_ros.core.texts import nearest
     from adahi_ros.safety.limits_file import joints_of
-    from adahi_ros.safety.named_limits import limits_of_task, limits_path
 
-    shipped = limits_of_task(contract.robot_type)
-    paths = list(files) or ([limits_path(shipped)] if shipped else [])
+    paths = _limits_files(contract, files)
     known = frozenset[str]().union(*map(joints_of, paths))
     names = contract.joint_names
     if names and not paths:

@@ -178,7 +178,7 @@ class SourceFields(_Timed):
         for each in self.apply:
             if each.size not in (0, len(self.paths)):
                 raise ValueError(
-                    f"apply: scale of {each.size} factors, must have {len(self.paths)}, as select"
+                    f"apply: a list of {each.size} numbers, must have {len(self.paths)}, as select"
                 )
 
     @property

@@ -47,12 +47,21 @@ def _factor(value: object) -> float:
     return factor
 
 
-def _scale(value: object) -> Operator:
+def _each(value: object, read: Callable[[object], float]) -> tuple[np.ndarray, int]:
+    """Return one number for all, or one for each, and of how many numbers; 0 for any."""
     if isinstance(value, list) and value:
-        factors = np.array([_factor(each) for each in value])
-        return Operator(lambda numbers: numbers * factors, lambda numbers: numbers / factors, len(factors))
-    factor = _factor(value)
-    return Operator(lambda numbers: numbers * factor, lambda numbers: numbers / factor)
+        return np.array([read(each) for each in value]), len(value)
+    return np.array(read(value)), 0
+
+
+def _scale(value: object) -> Operator:
+    factors, size = _each(value, _factor)
+    return Operator(lambda numbers: numbers * factors, lambda numbers: numbers / factors, size)
+
+
+def _offset(value: object) -> Operator:
+    added, size = _each(value, lambda each: _number("offset", each))
+    return Operator(lambda numbers: numbers + added, lambda numbers: numbers - added, size)
 
 
 def _clamp(value: object) -> Operator:
@@ -77,6 +86,7 @@ OPERATORS: dict[str, Make] = {
     "rad2deg": _unit(np.rad2deg, np.deg2rad),
     "deg2rad": _unit(np.deg2rad, np.rad2deg),
     "scale": _scale,
+    "offset": _offset,
     "clamp": _clamp,
 }
 

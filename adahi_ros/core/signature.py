@@ -13,6 +13,8 @@ OBSERVATION = "observation"
 """The feature of a policy that reads the whole observation, in the order of the contract."""
 GOAL = "goal"
 """The condition of a policy with a goal."""
+ACTION = "action"
+"""The name of the actions, beside those of features."""
 IMAGE_FEATURES = "image_features"
 """The feature of a target that reads images, which the robot only sends."""
 RATE_WITHIN = 0.01
@@ -63,6 +65,22 @@ class Ranges:
     maximum: tuple[float, ...] = ()
     q01: tuple[float, ...] = ()
     q99: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """A robot's numbers of one name.
+
+    Attributes:
+        names: D paths in the contract's `select`.
+        units: D numbers; entries with the same number have one unit.
+        low, high: (D,) that the robot's limits allow, in the policy's units; NaN without limits.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[int, ...]
+    low: np.ndarray
+    high: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -127,6 +145,7 @@ class Offer:
         instruction: it can send an instruction.
         action_names: names of the entries of an action; empty if unknown.
         rate_hz: of its control steps; 0 if unknown.
+        quantities: by name, its numbers and those of its `action`.
     """
 
     sizes: Mapping[str, int]
@@ -135,6 +154,7 @@ class Offer:
     instruction: bool = False
     action_names: tuple[str, ...] = ()
     rate_hz: float = 0.0
+    quantities: Mapping[str, Quantity] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

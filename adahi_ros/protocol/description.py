@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
+import numpy as np
+
 from adahi_ros.acceptance.interface import Acceptance, DataRule, codes_differ, difference
 from adahi_ros.acceptance.registry import ACCEPTANCES
+from adahi_ros.core.learnt_units import unlike_in
 from adahi_ros.core.registry import RegistryError
-from adahi_ros.core.signature import Offer, Ranges, Signature
+from adahi_ros.core.signature import ACTION, Feature, Offer, Ranges, Signature
 from adahi_ros.protocol.request import PROTOCOL_VERSION, SentParts, fingerprint_number
 
 LONGEST_HISTORY = 64  # observations that a robot keeps to send
@@ -155,7 +159,22 @@ class Wants:
         # A target that reads the images themselves has no encoder.
         if fault is None and not theirs.images and encoder not in (None, described.encoder_fingerprint):
             fault = difference("encoder_fingerprint", encoder, described.encoder_fingerprint or "none")
-        return fault or self._other_intent(described)
+        return fault or self._other_intent(described) or self._beyond_limits(described) or None
+
+    def _beyond_limits(self, described: Description) -> str:
+        """Return which of the robot's limits are in another unit than the target's data."""
+        acted = (Feature(ACTION, described.signature.action_dim),)
+        return unlike_in(acted, described.action_ranges, self.offered.quantities) or self.unlike(described)
+
+    def unlike(self, described: Description, observed: Mapping[str, np.ndarray] | None = None) -> str:
+        """Return what is in another unit or order than the target's data, for people; else ''.
+
+        Args:
+            described: the target.
+            observed: by name, (N, size) of N observations; None compares the limits of what is observed.
+        """
+        features = described.signature.features
+        return unlike_in(features, described.feature_ranges, self.offered.quantities, observed)
 
     def _undecodable(self, described: Description) -> str | None:
         if not self.decodes:

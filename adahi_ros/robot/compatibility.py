@@ -3,11 +3,29 @@
 
 from __future__ import annotations
 
-from adahi_ros.contract.contract import Contract
-from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Offer, Signature
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from adahi_ros.contract.commanded import commanded_by_sink
+from adahi_ros.contract.contract import GOALS, JOINT_STATE, Contract, Source
+from adahi_ros.core.signature import (
+    ACTION,
+    GOAL,
+    IMAGE_FEATURES,
+    OBSERVATION,
+    Feature,
+    Offer,
+    Quantity,
+    Signature,
+)
 from adahi_ros.protocol.description import Wants
 from adahi_ros.robot.target_view import VIEWS, TargetView
+from adahi_ros.safety.limits import Limits
 from adahi_ros.vision.interface import EncoderSizes
+
+UNLIMITED = (-math.inf, math.inf)
 
 
 class FitError(ValueError):
@@ -104,13 +122,16 @@ def check_images(
         )
 
 
-def offer_of(contract: Contract, observation_dim: int, image_dim: int = 0) -> Offer:
+def offer_of(
+    contract: Contract, observation_dim: int, image_dim: int = 0, limits: Limits | None = None
+) -> Offer:
     """Return what a robot offers to a target.
 
     Args:
         contract: of the robot.
         observation_dim: O, of the robot's own policy.
         image_dim: features that the verifier computes per observation, if the images are for the target.
+        limits: of the commanded entries; None if unknown.
     """
     named = contract.named
     sizes = {name: len(entries) for name, entries in named.items()}
@@ -124,7 +145,53 @@ def offer_of(contract: Contract, observation_dim: int, image_dim: int = 0) -> Of
         instruction=True,
         action_names=contract.action.select,
         rate_hz=contract.rate_hz,
+        quantities=_quantities(contract, limits),
     )
+
+
+def _quantities(contract: Contract, limits: Limits | None) -> dict[str, Quantity]:
+    """Return the robot's numbers by name; positions of joints with limits have these."""
+    ends: dict[str, tuple[float, float]] = {}
+    acted = [(sink.source, sink.source.select) for sink in contract.action.sinks]
+    if limits is not None:
+        each = zip(limits.position_low.tolist(), limits.position_high.tolist(), strict=True)
+        ends = dict(zip(limits.names, each, strict=True))
+        parts = commanded_by_sink(contract.action)
+        placed = [part.names if part.field in ("positions", GOALS) else () for part in parts]
+        acted = [(source, joints) for (source, _), joints in zip(acted, placed, strict=True)]
+    found: dict[str, list[Quantity]] = {}
+    found[ACTION] = [_quantity(source, joints, ends) for source, joints in acted]
+    for source in contract.numbers:
+        named = [path.partition(".") for path in source.select if source.channel.kind == JOINT_STATE]
+        joints = tuple(joint if field == "position" else "" for field, _, joint in named)
+        for key in (OBSERVATION, source.key):
+            found.setdefault(key, []).append(_quantity(source, joints, ends))
+    return {name: _joined(each) for name, each in found.items()}
+
+
+def _quantity(source: Source, joints: Sequence[str], ends: Mapping[str, tuple[float, float]]) -> Quantity:
+    """Return the numbers of a source; of positions of `joints`, with their limits."""
+    wire = [ends.get(joint, UNLIMITED) for joint in joints] or [UNLIMITED] * source.size
+    rows = np.transpose(wire)
+    known = np.isfinite(rows).all(axis=0)
+    converted = [source.from_wire(np.where(known, row, 0.0)) for row in rows]
+    low, high = np.where(known, np.sort(converted, axis=0), np.nan)
+    return Quantity(source.select, (0,) * source.size, low, high)
+
+
+def _joined(parts: Sequence[Quantity]) -> Quantity:
+    """Return the numbers of several sources, one after the other; each source has its own unit."""
+    names = tuple(name for part in parts for name in part.names)
+    units = tuple(unit for unit, part in enumerate(parts) for _ in part.names)
+    low, high = (np.concatenate([getattr(part, end) for part in parts]) for end in ("low", "high"))
+    return Quantity(names, units, low, high)
+
+
+def wants_of_plans(contract: Contract, limits: Limits | None) -> Wants:
+    """Return what a target must fit, for a robot without a policy of its own."""
+    size = contract.number_dim
+    own = Signature(1, 1, contract.action.size, (Feature(OBSERVATION, size),))
+    return Wants(own, offer_of(contract, size, limits=limits))
 
 
 def wants_of(

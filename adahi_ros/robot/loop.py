@@ -505,6 +505,7 @@ class Totals:
         coded: verified steps with codes of a draft.
         kept: coded steps that kept every drafted code.
         repeated: commands sent again for a repeated observation.
+        commanded: steps with a command.
         undrafted: observations without a command, because the policy made no valid action.
         reasons: steps by reason; those of `ON_COURSE` did not fall back.
     """
@@ -515,6 +516,7 @@ class Totals:
     coded: int = 0
     kept: int = 0
     repeated: int = 0
+    commanded: int = 0
     undrafted: int = 0
     dropped: int = 0
     unattended: int = 0
@@ -535,6 +537,7 @@ class Totals:
         self.steps += 1
         self.transmitted += record.transmitted
         self.verified += record.verified
+        self.commanded += bool(record.action)
         coded = record.verified and bool(record.accepted)
         self.coded += coded
         self.kept += coded and all(record.accepted)

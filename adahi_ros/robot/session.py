@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import IntEnum
+
+import numpy as np
 
 from adahi_ros.acceptance.interface import DataRule, LinkFacts
 from adahi_ros.core.signature import Signature
@@ -165,6 +167,10 @@ class VerifierSession:
     def _target(self) -> Description:
         assert self._description is not None
         return self._description
+
+    def unlike(self, observed: Mapping[str, np.ndarray]) -> str:
+        """Return what of observations is unlike the target's data; see `Wants.unlike`."""
+        return "" if self._description is None else self._wants.unlike(self._description, observed)
 
     def submit(
         self, request: Request, deadline_s: float, now_s: float, on_outcome: OnOutcome

@@ -20,6 +20,7 @@ class Hold(Enum):
     SHARED = "another commander"
     MEASURED = "two measurements"
     JUMPED = "impossible measurement"
+    UNLIKE = "another unit or order"  # holds the policy; a person's commands pass
     DRIVER = "driver"
     FOLLOWING = "following error"
     STOPPED = "latched stop"
@@ -61,6 +62,11 @@ class Event(Enum):
         "than `max_step` during a hold"
     )
     STEADY = "0.5 s without a jump"
+    UNLIKE = (
+        "an observation before the first motion is unlike what the target learnt from, as in another unit "
+        "or with swapped joints"
+    )
+    LIKE = "an observation that is like it"
     DRIVER_UNKNOWN = "the driver's first message is missing"
     DRIVER_FOUND = "the driver's first message says that it runs, while the node is active"
     DRIVER_FAULT = (
@@ -100,6 +106,11 @@ TABLE: dict[Hold, tuple[tuple[tuple[Event, ...], tuple[State, ...], State], ...]
     Hold.JUMPED: (
         ((Event.JUMPS,), _ANY, State.LASTS),
         ((Event.STEADY,), (State.LASTS,), State.PRESS),
+        (_ALLOWED, (State.PRESS,), State.CLEAR),
+    ),
+    Hold.UNLIKE: (
+        ((Event.UNLIKE,), _ANY, State.LASTS),
+        ((Event.LIKE,), (State.LASTS,), State.PRESS),
         (_ALLOWED, (State.PRESS,), State.CLEAR),
     ),
     Hold.DRIVER: (
@@ -146,6 +157,7 @@ REPORTED_AS = {
     Hold.SHARED: Intervention.SHARED,
     Hold.MEASURED: Intervention.MEASURED,
     Hold.JUMPED: Intervention.MEASURED,
+    Hold.UNLIKE: Intervention.MEASURED,
     Hold.DRIVER: Intervention.DRIVER,
     Hold.FOLLOWING: Intervention.FOLLOWING,
     Hold.STOPPED: Intervention.DISABLED,

@@ -199,6 +199,11 @@ class Permission:
         else:
             self.holds.happen(Event.DRIVER_RUNS, "it did not run")
 
+    def compare(self, unlike: str) -> None:
+        """Set what of an observation is unlike the target's training data; empty for nothing."""
+        event, text = (Event.UNLIKE, unlike) if unlike else (Event.LIKE, "the observations were unlike it")
+        self.holds.happen(event, text)
+
     def _stop(self, event: Event, arrived_s: float, sent_s: float) -> None:
         self.holds.happen(event)
         self._first_stop_s = min(self._first_stop_s, arrived_s)

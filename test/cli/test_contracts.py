@@ -14,6 +14,7 @@ from adahi_ros.bags.definitions import types_of
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.assets import asset, asset_files
 from test.cli.conftest import Fails, Run
+from test.policies.remote.test_lerobot_metadata import pretrained
 
 URDF = """<robot name="arm"><joint name="shoulder_pan" type="revolute"><limit lower="-1" upper="1"
 velocity="1" effort="1"/></joint></robot>"""
@@ -119,6 +120,49 @@ def test_a_bag_is_counted_though_goals_of_a_ros_action_are_in_none(tmp_path: Pat
     output = run("contract", "check", "so101", "--bag", tmp_path / "bag").output
     assert f"{tmp_path / 'bag'}: 5 observations, 5 actions\n" in output
     assert "action.gripper: goals of a ROS action are in no bag, and are not counted\n" in output
+
+
+def test_a_target_is_compared_with_contract_limits_and_bag(tmp_path: Path, run: Run) -> None:
+    low, high = [-60.0, -100.0, -40.0, 20.0, -60.0, 1.0], [60.0, 30.0, 95.0, 90.0, 60.0, 98.0]
+    six = {"shape": [6]}
+    read = {"observation.state": {"type": "STATE", **six}}
+    stats = {
+        f"{name}.{end}": each for name in ("action", *read) for end, each in (("min", low), ("max", high))
+    }
+    changes: dict[str, Any] = {
+        "input_features": read,
+        "output_features": {"action": {"type": "ACTION", **six}},
+    }
+    pretrained(tmp_path / "act", stats, **changes)
+    target = tmp_path / "target.yaml"
+    target.write_text("{kind: lerobot, folder: act, rate_hz: 30}")
+    kind, names = "sensor_msgs/msg/JointState", list(load_contract("so101").joint_names)
+
+    def write(name: str, at: list[float]) -> Path:
+        types, path = types_of([kind]), tmp_path / name
+        state, header, time = (
+            types.types[each] for each in (kind, "std_msgs/msg/Header", "builtin_interfaces/msg/Time")
+        )
+        writer = BagWriter(path)
+        writer.add("/joint_states", kind)
+        for step in range(5):
+            now_ns = 10**10 + 40_000_000 * step
+            stamp, none = header(time(*divmod(now_ns, 10**9)), ""), np.zeros(0)
+            message = state(stamp, names, np.array(at), none, none)
+            writer.write("/joint_states", types.serialize_cdr(message, kind), now_ns)
+        writer.close()
+        return path
+
+    rest = [0.0, -1.7, 1.6, 1.2, 0.3, 0.1]
+    output = run("contract", "check", "so101", "--target", target, "--bag", write("rad", rest)).output
+    assert "target: fits\n" in output
+    bag = write("degrees", list(np.rad2deg(rest)))
+    output = run("contract", "check", "so101", "--target", target, "--bag", bag, status=1).output
+    assert "is 3939; the policy learnt 20 to 90: degrees instead of rad?" in output
+    bare = arm(tmp_path, "apply: [rad2deg]", "apply: []")
+    output = run("contract", "check", bare, "--target", target, status=1).output
+    assert "target: action: positions." in output
+    assert "rad instead of degrees?\n" in output
 
 
 def test_a_joint_that_two_publishers_measure_in_a_bag_is_named(tmp_path: Path, run: Run) -> None:

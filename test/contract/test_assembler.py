@@ -305,6 +305,15 @@ def test_each_number_may_have_a_scale_of_its_own() -> None:
     assert source.to_wire(np.array([2.0, -2.0])).tolist() == [1.0, 0.5]
 
 
+def test_an_offset_is_added_to_what_is_observed_and_taken_from_commands() -> None:
+    part = {**JOINT_PART, "apply": ["rad2deg", {"offset": [10.0, -5.0]}]}
+    action = {**ACTION, "apply": ["rad2deg", {"offset": 2.0}]}
+    inputs = counting(observations={"observation.state": part}, actions={"action": action})
+    message = to_joint_state(["a", "b"], np.array([np.pi, 0.0]), np.zeros(2), 0)
+    assert values(inputs.add(JOINTS, message, 0)) == [190.0, -5.0]
+    assert inputs.contract.action.to_wire(np.array([182.0])).tolist() == [pytest.approx(np.pi)]
+
+
 def test_each_joint_position_is_known_whatever_the_policys_unit() -> None:
     clamp: dict[str, object] = {"clamp": {"min": -10.0, "max": 10.0}}
     inputs = counting(observations={"observation.state": {**JOINT_PART, "apply": ["rad2deg", clamp]}})

@@ -180,7 +180,7 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
         (
             ("actions", "action", "apply"),
             [{"scale": [1.0, 2.0, 3.0]}],
-            "action.apply: scale of 3 factors, must have 2, as select",
+            "action.apply: a list of 3 numbers, must have 2, as select",
         ),
         (
             ("actions", "action", "apply"),

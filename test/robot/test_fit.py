@@ -7,11 +7,15 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+import yaml
 
 from adahi_ros.contract.contract import BY_CONTRACT
-from adahi_ros.contract.parsing import load_contract
-from adahi_ros.core.signature import CodeSpace, Feature, Offer, Signature
+from adahi_ros.contract.parsing import load_contract, parse_contract
+from adahi_ros.core.assets import asset
+from adahi_ros.core.signature import CodeSpace, Feature, Offer, Ranges, Signature
+from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.robot.compatibility import (
     FitError,
     check_images,
@@ -19,8 +23,10 @@ from adahi_ros.robot.compatibility import (
     check_sizes,
     offer_of,
     wants_of,
+    wants_of_plans,
 )
 from adahi_ros.robot.target_view import VIEWS, view_of_contract
+from adahi_ros.safety.limits_file import load_limits
 
 BALL = Signature(
     history=10,
@@ -134,3 +140,62 @@ def test_a_verifier_needs_the_robots_encoder_only_where_it_gets_images() -> None
         wants = wants_of(CAMERA, offered, "large", VIEWS[view](2, 80, 0), cameras)
         assert wants.encoder_fingerprint == wanted
         assert (wants.target, wants.offered) == ("large", offered)
+
+
+SO101 = (("positions", 5, (-60.0, 60.0)), ("position", 1, (2.0, 98.0)))
+
+
+def so101_target(**changes: Any) -> Description:
+    """Return a target of degrees and 0 to 100, as LeRobot's of an SO-101."""
+    low = tuple(float(low) for _, count, (low, _) in SO101 for _ in range(count))
+    high = tuple(float(high) for _, count, (_, high) in SO101 for _ in range(count))
+    seen = Signature(1, 50, 6, (Feature("observation.state", 6),))
+    learnt = {"feature_ranges": Ranges(low, high), "action_ranges": Ranges(low, high)}
+    return Description("act", "replace", seen, **{**learnt, **changes})
+
+
+def so101_wants(without: str = "") -> Wants:
+    """Return what the SO-101 wants with its limits; `without` operators of one kind."""
+    values = yaml.safe_load(asset("config/contracts/so101.yaml").read_text())
+    state = values["observations"]["observation.state"]
+    for source in (*state, *values["actions"].values()):
+        if without and without in str(source["apply"]):
+            del source["apply"]
+    contract = parse_contract(values)
+    return wants_of_plans(contract, load_limits(asset("config/limits/so101.yaml"), contract.commanded_names))
+
+
+def test_a_target_in_the_units_of_the_contract_fits_its_limits() -> None:
+    assert so101_wants().mismatch(so101_target()) is None
+    assert so101_wants().mismatch(so101_target(feature_ranges=Ranges(), action_ranges=Ranges())) is None
+
+
+def test_a_contract_without_its_operators_is_refused_with_the_likely_unit() -> None:
+    found = so101_wants("rad2deg").mismatch(so101_target())
+    assert found is not None
+    assert found.startswith("action: positions.")
+    assert found.endswith("rad instead of degrees?")
+    found = so101_wants("scale").mismatch(so101_target())
+    assert found is not None
+    assert found.startswith(
+        "action: position.gripper: the policy learnt 2 to 98, the robot's limits allow 0 to 3.1"
+    )
+
+
+def test_the_limits_of_what_is_observed_are_compared_too() -> None:
+    found = so101_wants("rad2deg").mismatch(so101_target(action_ranges=Ranges()))
+    assert found is not None
+    assert found.startswith("observation.state: position.")
+
+
+def test_observations_are_compared_by_the_names_that_the_target_reads() -> None:
+    wants, target = so101_wants(), so101_target()
+    rest = np.array([[0.0, -55.0, 58.0, 40.0, 10.0, 3.0]])
+    assert wants.unlike(target, {"observation.state": rest}) == ""
+    found = wants.unlike(target, {"observation.state": np.rad2deg(rest)})
+    assert found.startswith("observation.state: position.")
+    assert "degrees instead of rad" in found
+    assert wants.unlike(target, {}) == ""
+    whole = replace(target.signature, features=(Feature("observation", 6),))
+    found = wants.unlike(replace(target, signature=whole), {"observation": np.rad2deg(rest)})
+    assert found.startswith("observation: position.")

@@ -10,6 +10,7 @@ LASTING = {
     Hold.SHARED: (Event.COMMANDED_TWICE, Event.COMMANDED_ALONE),
     Hold.MEASURED: (Event.MEASURED_TWICE, Event.MEASURED_ONCE),
     Hold.JUMPED: (Event.JUMPS, Event.STEADY),
+    Hold.UNLIKE: (Event.UNLIKE, Event.LIKE),
     Hold.DRIVER: (Event.DRIVER_FAULT, Event.DRIVER_RUNS),
 }
 PRESSES = (Event.PRESS, Event.AGAIN, Event.ENABLE)

@@ -76,7 +76,7 @@ class CommandPublisher:
         # Without a policy, any finite action of the target passes its check. So limits are required.
         named, needs = values.safety.limits, values.safety.require_limits or values.takeover.command != "none"
         required = needs or not values.checkpoint
-        limits = named_limits(named, required, what, measured)
+        limits = self.limits = named_limits(named, required, what, measured)
         config = GuardConfig(contract.period_s, values.safety.hold_after_s)
         envelope = Envelope(limits, what.fields, contract.period_s)
         permission.configure(values.safety.require_enable, values.safety.enable_timeout_s)

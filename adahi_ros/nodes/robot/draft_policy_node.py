@@ -33,6 +33,7 @@ from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.registry import at_place
+from adahi_ros.core.signature import OBSERVATION
 from adahi_ros.core.texts import printable
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.executors import executor_of
@@ -68,6 +69,7 @@ from adahi_ros.robot.outcomes import DraftError, Fallback
 from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.transports import TRANSPORTS
 from adahi_ros.safety.envelope import PAUSE_S, RESTS
+from adahi_ros.safety.holds import Hold, State
 
 if TYPE_CHECKING:
     from adahi_ros.contract.contract import Contract
@@ -189,7 +191,8 @@ class DraftPolicyNode(ManagedNode):
         self._commands.coming = controller.coming
         # Without drafts, the target's codes need not match.
         signature = policy.signature if controller.sends_drafts else replace(policy.signature, codes=None)
-        offered = offer_of(contract, policy.signature.observation_dim, image_dim)
+        observed = policy.signature.observation_dim, image_dim
+        offered = offer_of(contract, *observed, self._commands.limits)
         wants = wants_of(signature, offered, target, view, encoder, *controller.wanted)
         self._session = VerifierSession(self._transport, wants, reliability == "best_effort", self._on_link)
         late = values.command.late_steps if values.command.lockstep else 0
@@ -360,10 +363,22 @@ class DraftPolicyNode(ManagedNode):
                 config = self._loop.controller.config
             self._loop.change(config, values.deadline_s)
             self._check_deadline(values)
+        self._compare(observation)
         try:
             self._loop.step(observation)
         finally:
             self._poll(WATCH_SLACK_S)
+
+    def _compare(self, observation: Observation) -> None:
+        """Hold the arm, before it moves, while an observation is in another unit than the target's data."""
+        permission = self._operator.permission
+        if self._loop.totals.commanded and permission.holds[Hold.UNLIKE] is State.CLEAR:
+            return
+        observed = {OBSERVATION: observation.values, **observation.named}
+        unlike = self._session.unlike({name: values[None] for name, values in observed.items()})
+        permission.compare(unlike)
+        if unlike:
+            self._throttled.warning("unlike", f"held: {unlike}")
 
     def _poll(self, slack_s: float = 0.0) -> None:
         """Process messages of the verifier, and what is due."""

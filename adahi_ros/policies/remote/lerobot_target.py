@@ -31,15 +31,19 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling, TooManyAtOnceError
 from adahi_ros.policies.networks.computing import DTYPES, autocast, device_called
 from adahi_ros.policies.remote.described import PolicyMetadata, described
+from adahi_ros.policies.remote.lerobot_metadata import (
+    CONFIG,
+    EMPTY_CAMERA,
+    PROCESSORS,
+    TASK_TYPES,
+    learnt_ranges,
+)
 from adahi_ros.policies.remote.target_fields import TargetFile
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
-PROCESSORS = ("policy_preprocessor.json", "policy_postprocessor.json")
+WEIGHTS = "model.safetensors"
 ACTION, TASK, IMAGES = "action", "task", "observation.images"
-EMPTY_CAMERA = "observation.images.empty_camera_"  # LeRobot fills it with black itself
 TAKE_NOISE = ("pi0", "pi05", "smolvla")  # types with plans that are a function of a noise argument
 DRAW_NOTHING = ("act",)
-TASK_TYPES = ("groot", "wall_x")  # types that read the task without LeRobot's tokenizer step
 SEEDS = 1 << 53  # of a draw in [0, 1) that is a float64
 SMALLEST = 1e-6  # of an action's scale
 BLOCK = 1 << 20  # bytes
@@ -115,6 +119,7 @@ class LeRobotTarget(Policy):
         count = sum(each.numel() for each in self._policy.parameters())
         signature = replace(interface.signature, parameters=count)
         super().__init__(signature, interface.action_range, interface.action_scale, _digest(path), draws=1)
+        self.ranges = learnt_ranges(path, interface)
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED

@@ -1,0 +1,41 @@
+"""An observation in another unit than the target's data holds the arm before it moves, and not later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy")
+
+from adahi_ros.robot.session import VerifierSession
+from adahi_ros.safety.intervention import Intervention
+from test.nodes.in_process import NodesInProcess
+from test.nodes.test_other_publishers import LOOKS_S, Arm
+
+WRONG = "observation: position.lift is -0.7; the policy learnt -60 to -20: rad instead of degrees?"
+
+
+@pytest.fixture
+def arm(nodes: NodesInProcess, exported: Path) -> Iterator[Arm]:
+    with closing(Arm(nodes, exported / "draft")) as arm:
+        yield arm
+
+
+def test_the_arm_is_held_by_name_until_it_fits_and_a_press(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [WRONG]
+    monkeypatch.setattr(VerifierSession, "unlike", lambda self, observed: said[0])
+    arm.policy()
+    arm.runs()
+    assert WRONG in arm.held(Intervention.MEASURED)
+    assert not arm.commands
+    said[0] = ""
+    arm.wait(lambda: "press enable afresh" in arm.states[-1].message, "that it fits")
+    assert not arm.commands
+    arm.enable()
+    arm.moves()
+    said[0] = WRONG  # a person may move the arm anywhere later
+    arm.nodes.wait_s(LOOKS_S)
+    arm.moves()
