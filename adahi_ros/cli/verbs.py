@@ -16,6 +16,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "contract write": "adahi_ros.cli.contracts:write",
         "contract check": "adahi_ros.cli.contracts:check",
         "contract mock": "adahi_ros.cli.mock_arm:mock",
+        "lerobot init": "adahi_ros.cli.lerobot:init",
         "record": "adahi_ros.cli.bags:record",
         "bag repair": "adahi_ros.cli.bags:recover_bag",
         "serve fleet": "adahi_ros.cli.fleet_up:up",
@@ -25,9 +26,10 @@ VERBS: Registry[Callable[..., None]] = Registry(
 
 
 OURS = VerbHelp(
-    panels={"Start": ("watch",), "Robot": ("contract", "record", "bag", "serve", "keys")},
+    panels={"Start": ("watch",), "Robot": ("contract", "lerobot", "record", "bag", "serve", "keys")},
     groups={
         "contract": "Contracts: what a robot's observation and action are made of.",
+        "lerobot": "Policies of LeRobot's: the files of a robot for one.",
         "bag": "A robot's bags: repair them.",
         "serve": "Serve policies to a fleet of robots.",
     },

@@ -1,9 +1,10 @@
-"""The files of docs/how_to/run_lerobot.md work as they stand."""
+"""docs/how_to/run_lerobot.md shows the files that `adahi lerobot init` writes, and they work."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,29 +12,31 @@ import yaml
 pytest.importorskip("rclpy")
 
 from adahi_lab.methods.node_parameters import parameters_for
-from adahi_ros.contract.parsing import load_contract
 from adahi_ros.nodes.common.parameters import filled
 from adahi_ros.nodes.launching.fleet import SERVING
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import controller_of, policy_and_contract
 from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.safety.named_limits import limits_path
+from test.cli.conftest import Run, run
+from test.cli.test_lerobot_init import act
+
+__all__ = ["run"]
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/how_to/run_lerobot.md").read_text()
-CONTRACT, TARGET, SERVER, PARAMETERS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+CONTRACT, PARAMETERS = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
 
 
 @pytest.fixture
-def contract(tmp_path: Path) -> str:
-    (tmp_path / "so101_act.yaml").write_text(CONTRACT)
-    return str(tmp_path / "so101_act.yaml")
+def files(tmp_path: Path, run: Run) -> dict[str, Any]:
+    """The content of the written files, by name."""
+    run("lerobot", "init", act(tmp_path / "pretrained_model"), "--out", tmp_path / "arm")
+    return {path.stem: yaml.safe_load(path.read_text()) for path in (tmp_path / "arm").iterdir()}
 
 
-def test_the_target_names_the_actions_of_the_contract(contract: str) -> None:
-    target, read = yaml.safe_load(TARGET), load_contract(contract)
-    assert target["action_names"] == list(read.action.select)
-    assert target["rate_hz"] == read.rate_hz
-    assert [camera.key for camera in read.cameras] == ["observation.images.front", "observation.images.wrist"]
+def test_the_page_shows_what_is_written(files: dict[str, Any], tmp_path: Path) -> None:
+    assert files["contract"] == CONTRACT
+    assert yaml.safe_load(yaml.safe_dump(files["params"]).replace(str(tmp_path), "/home/me")) == PARAMETERS
 
 
 def test_what_the_log_says_on_the_page_is_what_the_verifier_logs() -> None:
@@ -42,16 +45,12 @@ def test_what_the_log_says_on_the_page_is_what_the_verifier_logs() -> None:
     assert [each for each in quoted if not each.startswith(SERVING)] == []
 
 
-def test_both_ends_send_requests_alike() -> None:
-    ends = [next(iter(yaml.safe_load(file).values()))["ros__parameters"] for file in (SERVER, PARAMETERS)]
-    assert [end["verification"] for end in ends] == [{"reliability": "reliable"}] * 2
-
-
-def test_the_parameters_make_a_robot_that_is_held_until_a_plan_comes(contract: str) -> None:
-    given = parameters_for(yaml.safe_load(PARAMETERS), "/draft_policy")
-    values = filled(DraftPolicyParameters, {**given, "contract": contract})
+def test_the_parameters_make_a_robot_that_is_held_until_a_plan_comes(files: dict[str, Any]) -> None:
+    for node in ("/draft_policy", "/target_verifier"):
+        assert parameters_for(files["params"], node)["verification.reliability"] == "reliable"
+    values = filled(DraftPolicyParameters, parameters_for(files["params"], "/draft_policy"))
     policy, read = policy_and_contract(values)
     assert controller_of(values, policy).config.trigger.name == "age"
     assert values.execution_horizon == 100  # of an ACT as LeRobot trains it: chunk_size, see the page
-    names = [path.partition(".")[2] for path in read.action.select]
-    assert load_limits(limits_path(values.safety.limits), names).velocity.min() > 0.0
+    limits = load_limits(limits_path(values.safety.limits), read.commanded_names)
+    assert limits.velocity.min() > 0.0

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi lerobot init`: the files of a robot, from a policy of LeRobot's and the driver of the arm."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Exit, Option
+
+from adahi_ros.cli import options
+from adahi_ros.cli.terminal import command_line, say
+
+if TYPE_CHECKING:
+    from adahi_ros.policies.remote.described import PolicyMetadata
+
+DRIVERS = {"so101_ros2": "so101"}
+"""Contracts of drivers that run LeRobot's own classes: their zero is LeRobot's."""
+STATE, ACTION, SUFFIX = "observation.state", "action", ".pos"
+NAMES = ("contract.yaml", "target.yaml", "params.yaml", "slow.yaml")
+CENTRE, TICKS = 2047, 4095  # of a servo's turn; drivers without LeRobot's calibration have their zero there
+GRIPPER = "gripper"
+UNITS = ("degrees", "range")
+OFTEN_S, SHARE = 0.8, 0.4  # a request is sent after so long, or this share of a plan, whichever is less
+SLOWER = 10.0
+
+
+def init(
+    pretrained: Annotated[Path, Argument(help="The folder pretrained_model that LeRobot wrote.")],
+    out: Annotated[Path, Option(help="Folder to write.")],
+    dataset: Annotated[
+        Path | None, Option(help="The dataset that it learned from: its rate, and the order of its joints.")
+    ] = None,
+    driver: Annotated[
+        str, Option(help="so101_ros2, or the contract of another driver: a shipped name or a YAML file.")
+    ] = "so101_ros2",
+    calibration: Annotated[
+        Path | None,
+        Option(
+            help="LeRobot's calibration of the arm, JSON: for --unit range, and drivers with another zero."
+        ),
+    ] = None,
+    unit: Annotated[
+        str,
+        Option(help="LeRobot's unit of the joints: degrees, or range for -100 to 100 (use_degrees: false)."),
+    ] = UNITS[0],
+    reply_s: Annotated[
+        float | None, options.number("Measured time from a request to its reply, in seconds.", 0.0, 60.0)
+    ] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Write contract, target file, parameters and slow limits for a policy of LeRobot's.
+
+    It reads JSON files; LeRobot need not be installed. Exit code 1: they do not fit, for example by unit.
+    """
+    from adahi_ros.contract.parsing import load_contract
+    from adahi_ros.policies.remote.lerobot_metadata import described_by_files, metadata_of
+    from adahi_ros.protocol.description import Description
+    from adahi_ros.robot.compatibility import wants_of_plans
+    from adahi_ros.safety.limits_file import load_limits
+    from adahi_ros.safety.named_limits import limits_of_task, limits_path
+
+    if unit not in UNITS:
+        raise ValueError(f"--unit: {unit!r}, must be one of {', '.join(UNITS)}")
+    written = [out / name for name in NAMES]
+    for path in written:
+        if path.exists() and not overwrite:
+            raise ValueError(f"--out: {path}, exists; must be another folder, or give --overwrite")
+    own = metadata_of(pretrained)
+    contract = _contract(own, dataset, driver, _motors(calibration), unit)
+    limits = limits_of_task(contract["robot_type"])
+    if not limits:
+        raise ValueError(f"--driver: {driver}: robot_type {contract['robot_type']!r} has no shipped limits")
+    _write(written[0], contract)
+    read = load_contract(str(written[0]))
+    state = {STATE: {"entries": list(read.named[STATE])}}
+    target = {"kind": "lerobot", "folder": str(pretrained.resolve()), "rate_hz": read.rate_hz}
+    target |= {"action_names": list(read.action.select), "state": state}
+    _write(written[1], target)
+    _write(written[2], _parameters(own, read.rate_hz, written[0], reply_s))
+    _write(written[3], _slow(limits_path(limits)))
+    say("\n".join(f"written: {path}" for path in written))
+    say(f"{read.rate_hz:g} steps per second, {own.horizon} actions a plan: {', '.join(read.action.select)}")
+    if dataset is None:
+        say("--dataset: none: rate and order of the joints are the driver's; compare them")
+    for camera in read.cameras:
+        say(f"{camera.key}: from {camera.channel.topic}; correct the topic in {written[0]}")
+    if own.instruction:
+        say(f"the policy reads an instruction: set the parameter instruction in {written[2]}")
+    signature, *ranges = described_by_files(out, target)
+    described = Description(
+        "lerobot", "replace", signature, feature_ranges=ranges[0], action_ranges=ranges[1]
+    )
+    wants = wants_of_plans(read, load_limits(limits_path(limits), read.commanded_names))
+    if fault := wants.mismatch(described):
+        say(f"does not fit: {fault}")
+        raise Exit(1)
+
+
+def _contract(
+    own: PolicyMetadata, dataset: Path | None, driver: str, motors: dict[str, Any], unit: str
+) -> dict[str, Any]:
+    """Return a driver's contract with the joints, the rate, the units and the cameras of a policy."""
+    from adahi_ros.contract.parsing import contract_path
+    from adahi_ros.core.yaml_files import read_yaml
+
+    if set(own.state) != {STATE}:
+        raise ValueError(f"config.json: reads {', '.join(own.state) or 'no state'}, must be {STATE} alone")
+    contract: dict[str, Any] = read_yaml(contract_path(DRIVERS.get(driver, driver)))
+    observed = contract["observations"].get(STATE)
+    parts = [observed] if isinstance(observed, dict) else observed or []
+    info = _info(dataset)
+    orders = [
+        _joints(info, feature, [each["select"] for each in sources], size)
+        for feature, sources, size in (
+            (STATE, parts, own.state[STATE]),
+            (ACTION, contract["actions"].values(), own.action_dim),
+        )
+    ]
+    same_zero = driver in DRIVERS
+    for source in (*parts, *contract["actions"].values()):
+        source["apply"] = _operators(source, motors, unit, same_zero)
+    actions = {key: _ordered([source], orders[1]) for key, source in contract["actions"].items()}
+    actions = dict(sorted(actions.items(), key=lambda each: orders[1].index(_joint(each[1][0]["select"][0]))))
+    found = [_joint(path) for (source,) in actions.values() for path in source["select"]]
+    if found != orders[1]:
+        raise ValueError(f"--driver: {driver}: commands {', '.join(found)}, must be {', '.join(orders[1])}")
+    cameras = {
+        key: {
+            "channel": {"topic": f"/{key.rpartition('.')[2]}/image_raw", "type": "sensor_msgs/msg/Image"},
+            "apply": [{"resize": list(size)}],
+            "align": {"strategy": "hold", "tolerance_ms": 100},
+        }
+        for key, size in own.images.items()
+    }
+    contract["fps"] = float(info.get("fps", contract["fps"]))
+    if cameras:
+        contract["images_for_target"] = True
+    contract["observations"] = {STATE: _ordered(parts, orders[0]), **cameras}
+    contract["actions"] = {key: source for key, (source,) in actions.items()}
+    return contract
+
+
+def _info(dataset: Path | None) -> dict[str, Any]:
+    from adahi_ros.core.files import read_json
+
+    path = None if dataset is None else dataset / "meta/info.json"
+    if path is not None and not path.is_file():
+        raise ValueError(f"--dataset: {dataset}, has no meta/info.json, must be a LeRobotDataset here")
+    return {} if path is None else read_json(path)
+
+
+def _joints(info: dict[str, Any], feature: str, selects: list[list[str]], size: int) -> list[str]:
+    """Return the names of a feature's entries in the order of the data, else in that of the driver."""
+    from adahi_ros.core.texts import nearest
+
+    known = [_joint(path) for select in selects for path in select]
+    names = (info.get("features") or {}).get(feature, {}).get("names") or known
+    if isinstance(names, dict):  # {motors: [...]} of older datasets
+        names = next(iter(names.values()))
+    joints = [str(name).removesuffix(SUFFIX).removeprefix("main_") for name in names]
+    for joint in joints:
+        if joint not in known:
+            raise ValueError(
+                f"{feature}: {joint!r}{nearest(joint, known)}, must be one of the driver's: "
+                f"{', '.join(known)}"
+            )
+    if len(joints) != size:
+        raise ValueError(f"{feature}: {', '.join(joints)}, must be the {size} entries that the policy has")
+    return joints
+
+
+def _joint(path: str) -> str:
+    return path.partition(".")[2]
+
+
+def _ordered(sources: list[dict[str, Any]], joints: list[str]) -> list[dict[str, Any]]:
+    """Return sources with their joints in an order; one source more where another one is between."""
+    place = {_joint(path): (source, at) for source in sources for at, path in enumerate(source["select"])}
+    parts: list[tuple[dict[str, Any], list[int]]] = []
+    for source, at in (place[joint] for joint in joints if joint in place):
+        if parts and parts[-1][0] is source:
+            parts[-1][1].append(at)
+        else:
+            parts.append((source, [at]))
+    return [
+        {**source, "select": [source["select"][at] for at in places], "apply": _of(source["apply"], places)}
+        for source, places in parts
+    ]
+
+
+def _of(operators: list[Any], places: list[int]) -> list[Any]:
+    """Return operators for some of a source's entries: lists have a number for each."""
+    return [
+        {
+            name: [value[at] for at in places] if isinstance(value, list) else value
+            for name, value in each.items()
+        }
+        if isinstance(each, dict)
+        else each
+        for each in operators
+    ]
+
+
+def _motors(calibration: Path | None) -> dict[str, Any]:
+    from adahi_ros.core.files import read_json
+
+    return {} if calibration is None else read_json(calibration)
+
+
+def _operators(source: dict[str, Any], motors: dict[str, Any], unit: str, same_zero: bool) -> list[Any]:
+    """Return what makes LeRobot's unit of a driver's positions in rad, as LeRobot's calibration has it."""
+    joints = [_joint(path) for path in source["select"]]
+    hand = GRIPPER in joints
+    if (same_zero and (hand or unit == "degrees")) or (unit == "degrees" and not motors):
+        return list(source.get("apply", []))
+    offsets, scales = [], []
+    for joint in joints:
+        motor: dict[str, Any] = motors.get(joint) or {}
+        try:
+            low, high = float(motor["range_min"]), float(motor["range_max"])
+            turned = -1.0 if motor.get("drive_mode") else 1.0
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(
+                f"--calibration: {joint}: {motor}, must have range_min and range_max, as LeRobot's file has"
+            ) from None
+        if high <= low:
+            raise ValueError(f"--calibration: {joint}: range_max {high:g}, must be above range_min {low:g}")
+        zero = low if joint == GRIPPER else (low + high) / 2.0
+        offsets.append(round((CENTRE - zero) * 360.0 / TICKS, 4))
+        whole = 100.0 if joint == GRIPPER else 200.0
+        scales.append(round(turned * whole / (high - low) * TICKS / 360.0, 6))
+    found: list[Any] = ["rad2deg"]
+    if not same_zero:
+        found.append({"offset": offsets})
+    if hand or unit == "range":
+        found.append({"scale": scales})
+    return found
+
+
+def _parameters(own: PolicyMetadata, rate_hz: float, contract: Path, reply_s: float | None) -> dict[str, Any]:
+    """Return the parameters of both nodes."""
+    threshold = max(1, math.floor(min(OFTEN_S * rate_hz, SHARE * own.horizon)))
+    if reply_s is not None:
+        steps = math.ceil(reply_s * rate_hz)
+        if 2 * steps > own.horizon:
+            raise ValueError(
+                f"--reply-s: {reply_s:g}, must be at most {own.horizon / 2 / rate_hz:.2g}, half of a plan: "
+                "use a faster device, or a policy with longer plans"
+            )
+        threshold = min(threshold, own.horizon - steps - 1)
+    robot: dict[str, Any] = {
+        "checkpoint": "",
+        "proposer.name": "plan",
+        "contract": str(contract.resolve()),
+        "wait_policy": "ahead",
+        "execution_horizon": own.horizon,
+        "gate": {"name": "age", "threshold": float(threshold)},
+        "safety": {"limits": str((contract.parent / NAMES[3]).resolve())},
+    }
+    sent = {"verification": {"reliability": "reliable"}}  # requests with images are many packets
+    nodes = {"/**/draft_policy": {**robot, **sent}, "/**/target_verifier": sent}
+    return {name: {"ros__parameters": values} for name, values in nodes.items()}
+
+
+def _slow(limits: Path) -> dict[str, Any]:
+    from adahi_ros.core.yaml_files import read_yaml
+
+    file: dict[str, Any] = read_yaml(limits)
+    for entry in file["limits"].values():
+        if "velocity" in entry:
+            entry["velocity"] = round(entry["velocity"] / SLOWER, 6)
+    return file
+
+
+def _write(path: Path, values: dict[str, Any]) -> None:
+    import yaml
+
+    from adahi_ros.core.written_files import replacing
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=110)
+    with replacing(path) as partial:
+        partial.write_text(f"# Written by: {command_line()}\n{text}")

@@ -1,0 +1,154 @@
+"""`adahi lerobot init`: a robot's files from a policy of LeRobot's, none of them written by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.parsing import load_contract
+from adahi_ros.core.assets import asset
+from adahi_ros.policies.remote.lerobot_metadata import described_by_files
+from adahi_ros.safety.limits_file import load_limits
+from test.cli.conftest import Fails, Run
+from test.policies.remote.test_lerobot_metadata import pretrained
+
+JOINTS = ["shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper"]
+LOW, HIGH = [-60.0, -100.0, -40.0, 20.0, -60.0, 1.0], [60.0, 30.0, 95.0, 90.0, 60.0, 98.0]
+STATE = "observation.state"
+CAMERAS = [f"observation.images.{name}" for name in ("front", "wrist")]
+MOTORS = {joint: {"id": 1, "drive_mode": 0, "range_min": 747, "range_max": 3147} for joint in JOINTS}
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    """An ACT of an SO-101 with two cameras, in degrees."""
+    return act(tmp_path / "pretrained_model")
+
+
+def act(folder: Path, low: list[float] = LOW, high: list[float] = HIGH, **changes: Any) -> Path:
+    stats = {
+        f"{name}.{end}": each for name in ("action", STATE) for end, each in (("min", low), ("max", high))
+    }
+    inputs: dict[str, Any] = {name: {"type": "VISUAL", "shape": [3, 480, 640]} for name in CAMERAS}
+    given: dict[str, Any] = {
+        "input_features": {STATE: {"type": "STATE", "shape": [6]}, **inputs},
+        "output_features": {"action": {"type": "ACTION", "shape": [6]}},
+    }
+    return pretrained(folder, stats, **given | changes)
+
+
+def dataset(folder: Path, names: list[str], fps: int = 30, acted: list[str] | None = None) -> Path:
+    spelt = {STATE: names, "action": acted or names}
+    features = {
+        key: {"shape": [6], "names": [f"{each}.pos" for each in value]} for key, value in spelt.items()
+    }
+    (folder / "meta").mkdir(parents=True)
+    (folder / "meta/info.json").write_text(json.dumps({"fps": fps, "features": features}))
+    return folder
+
+
+def in_policy(contract: Contract, wire: float) -> np.ndarray:
+    """Return what the policy sees of joints that all stand at the same position, rad."""
+    return np.concatenate([each.from_wire(np.full(each.size, wire)) for each in contract.numbers])
+
+
+def test_no_line_is_written_by_hand(policy: Path, tmp_path: Path, run: Run, fails: Fails) -> None:
+    out = tmp_path / "arm"
+    data = dataset(tmp_path / "data", JOINTS, fps=25)
+    output = run("lerobot", "init", policy, "--out", out, "--dataset", data).output
+    assert "does not fit" not in output
+    contract = load_contract(str(out / "contract.yaml"))
+    assert (contract.rate_hz, contract.images_for_target) == (25.0, True)
+    assert [(each.key, each.rows, each.columns) for each in contract.cameras] == [
+        (name, 480, 640) for name in CAMERAS
+    ]
+    signature, *_ = described_by_files(out, yaml.safe_load((out / "target.yaml").read_text()))
+    assert signature.action_names == contract.action.select
+    assert signature.features[0].entries == contract.named[STATE]
+    robot = yaml.safe_load((out / "params.yaml").read_text())["/**/draft_policy"]["ros__parameters"]
+    assert (robot["execution_horizon"], robot["gate"]) == (100, {"name": "age", "threshold": 20.0})
+    slow = load_limits(out / "slow.yaml", contract.commanded_names)
+    fast = load_limits(asset("config/limits/so101.yaml"), contract.commanded_names)
+    np.testing.assert_allclose(slow.velocity, fast.velocity / 10)
+    assert "exists; must be another folder" in fails("lerobot", "init", policy, "--out", out)
+    checked = run("contract", "check", out / "contract.yaml", "--target", out / "target.yaml").output
+    assert "target: fits\n" in checked
+
+
+def test_the_joints_are_in_the_order_of_the_data(
+    policy: Path, tmp_path: Path, run: Run, fails: Fails
+) -> None:
+    swapped = [JOINTS[at] for at in (0, 2, 1, 3, 4, 5)]
+    first = tmp_path / "first"
+    run("lerobot", "init", policy, "--out", first, "--dataset", dataset(tmp_path / "a", swapped))
+    contract = load_contract(str(first / "contract.yaml"))
+    assert [each.partition(".")[2] for each in contract.named[STATE]] == swapped
+    assert [each.partition(".")[2] for each in contract.action.select] == swapped
+    output = run("contract", "check", "so101", "--target", first / "target.yaml", status=1).output
+    assert "is 'position.elbow_flex' to the target, 'position.shoulder_lift' to the robot" in output
+    between = ["gripper", *JOINTS[:5]]
+    second = tmp_path / "second"
+    run("lerobot", "init", policy, "--out", second, "--dataset", dataset(tmp_path / "b", between))
+    assert load_contract(str(second / "contract.yaml")).action.select[0] == "position.gripper"
+    torn = [*JOINTS[:2], "gripper", *JOINTS[2:5]]  # one topic commands all five joints
+    refused = fails(
+        "lerobot", "init", policy, "--out", tmp_path / "c", "--dataset", dataset(tmp_path / "d", torn)
+    )
+    assert "must be shoulder_pan, shoulder_lift, gripper, " in refused
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [(["a", *JOINTS[1:]], "'a', must be one of the driver's"), (JOINTS[:5], "must be the 6 entries")],
+)
+def test_other_joints_are_named(
+    names: list[str], said: str, policy: Path, tmp_path: Path, fails: Fails
+) -> None:
+    data = dataset(tmp_path / "data", names)
+    assert said in fails("lerobot", "init", policy, "--out", tmp_path / "arm", "--dataset", data)
+
+
+def test_a_calibration_makes_the_range_of_joints_and_the_zero_of_other_drivers(
+    tmp_path: Path, run: Run, fails: Fails
+) -> None:
+    calibration = tmp_path / "my_arm.json"
+    calibration.write_text(json.dumps(MOTORS))
+    quarter = act(tmp_path / "quarter", [-70.0] * 5 + [0.0], [70.0] * 5 + [100.0])
+    given = quarter, "--calibration", calibration, "--unit", "range", "--out"
+    run("lerobot", "init", *given, tmp_path / "theirs")
+    contract = load_contract(str(tmp_path / "theirs/contract.yaml"))
+    reach = 1200 * 2 * np.pi / 4095  # from the middle of the range to its end
+    np.testing.assert_allclose(in_policy(contract, reach)[:5], 100.0, atol=1e-3)
+    driver = tmp_path / "driver.yaml"
+    driver.write_text(asset("config/contracts/so101.yaml").read_text())
+    run("lerobot", "init", *given, tmp_path / "mine", "--driver", driver)
+    own = load_contract(str(tmp_path / "mine/contract.yaml"))
+    from_centre = 100 * 2 * np.pi / 4095  # the range's middle is 100 ticks below the turn's
+    np.testing.assert_allclose(in_policy(own, reach - from_centre)[:5], 100.0, atol=1e-3)
+    np.testing.assert_allclose(in_policy(own, reach - from_centre)[5], 100.0, atol=1e-3)
+    np.testing.assert_allclose(own.action.to_wire(np.full(6, 100.0)), reach - from_centre, atol=1e-5)
+    run("lerobot", "init", *given[:3], "--out", tmp_path / "degrees", "--driver", driver)
+    degrees = load_contract(str(tmp_path / "degrees/contract.yaml"))
+    np.testing.assert_allclose(in_policy(degrees, 0.0)[:5], 100 * 360 / 4095, atol=1e-3)
+    calibration.write_text(json.dumps({**MOTORS, "elbow_flex": {}}))
+    assert "elbow_flex: {}, must have range_min" in fails("lerobot", "init", *given, tmp_path / "no")
+
+
+def test_a_policy_in_another_unit_does_not_fit(tmp_path: Path, run: Run) -> None:
+    ticks = act(tmp_path / "ticks", [500.0] * 6, [3500.0] * 6)
+    output = run("lerobot", "init", ticks, "--out", tmp_path / "arm", status=1).output
+    assert "does not fit: action: position" in output
+
+
+def test_replies_that_take_longer_than_half_of_a_plan_are_refused(
+    policy: Path, tmp_path: Path, run: Run, fails: Fails
+) -> None:
+    given = "lerobot", "init", policy, "--out", tmp_path / "arm", "--reply-s"
+    assert "must be at most 1.7, half of a plan" in fails(*given, 2.0)
+    run(*given, 1.5, "--overwrite")
