@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -279,6 +280,7 @@ def _write(path: Path, values: dict[str, Any]) -> None:
 
     from adahi_ros.core.written_files import replacing
 
+    values = json.loads(json.dumps(values))  # nothing is shared: ROS reads no aliases
     path.parent.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=110)
     with replacing(path) as partial:

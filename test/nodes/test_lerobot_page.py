@@ -11,6 +11,8 @@ import yaml
 
 pytest.importorskip("rclpy")
 
+from rclpy.context import Context
+
 from adahi_lab.methods.node_parameters import parameters_for
 from adahi_ros.nodes.common.parameters import filled
 from adahi_ros.nodes.launching.fleet import SERVING
@@ -37,6 +39,14 @@ def files(tmp_path: Path, run: Run) -> dict[str, Any]:
 def test_the_page_shows_what_is_written(files: dict[str, Any], tmp_path: Path) -> None:
     assert files["contract"] == CONTRACT
     assert yaml.safe_load(yaml.safe_dump(files["params"]).replace(str(tmp_path), "/home/me")) == PARAMETERS
+
+
+def test_rcl_reads_the_parameters(tmp_path: Path, run: Run) -> None:
+    run("lerobot", "init", act(tmp_path / "pretrained_model"), "--out", tmp_path / "arm")
+    context = Context()
+    given = ["--ros-args", "--params-file", str(tmp_path / "arm/params.yaml")]
+    context.init(given)
+    context.shutdown()
 
 
 def test_what_the_log_says_on_the_page_is_what_the_verifier_logs() -> None:
