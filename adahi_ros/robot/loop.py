@@ -199,25 +199,26 @@ class ControlLoop(ControlStep):
             self.assignments.verifier_lost()
 
     def observe(self, observation: Observation) -> float | None:
-        """See `ControlStep`; its command goes out now, or when the reply arrives.
-
-        An observation that is repeated, because its command was lost, gets the same command again. If its
-        draft was withheld, it sends a new request.
-
-        Raises:
-            InputError: it has the number of the one before, but other values.
-        """
+        """See `ControlStep`; none begins a step until a verifier was found, or for too long none."""
         received_s = self._clock()
         if self._is_unattended() and received_s < self._alone_s:
             self.totals.unattended += 1
             return None
+        return received_s
+
+    def settle(self, observation: Observation, received_s: float) -> bool:
+        """See `ControlStep`; after a hold, or in a new episode, there is no plan any more.
+
+        Raises:
+            InputError: it has the number of the one before, but other values.
+        """
         if self._waiting is not None:
             if is_repeated(observation, self._waiting.observation):
-                return None
+                return True
             self._supersede(observation, received_s)
         if self._last is not None and is_repeated(observation, self._last.observation):
             self._repeat(self._last, observation, received_s)
-            return None
+            return True
         resumes = self._commands.resumes()
         last = None if self._last is None else self._last.observation
         # A smaller step of the same episode: the counter was restarted.
@@ -227,7 +228,7 @@ class ControlLoop(ControlStep):
         elif resumes:
             self._forget_plans()
             self.controller.forget_plan()
-        return received_s
+        return False
 
     def _repeat(self, last: ActiveStep, observation: Observation, received_s: float) -> None:
         self.totals.repeated += 1

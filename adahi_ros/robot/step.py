@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A control step on one screen: observe, propose, decide, limit, command and record, none of which blocks."""
+"""A control step on one screen: observe, settle, propose, decide, limit, command, record; none blocks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class ControlStep(Protocol):
-    """The six calls of a control step, in their order; `ControlLoop` has what is behind them."""
+    """The seven calls of a control step, in their order; `ControlLoop` has what is behind them."""
 
     def step(self, observation: Observation) -> None:
-        """Begin the step of an observation; raises as `observe` and `propose`."""
+        """Begin the step of an observation; raises as `settle` and `propose`."""
         received_s = self.observe(observation)
-        if received_s is None:
+        if received_s is None or self.settle(observation, received_s):
             return
         active = self.propose(observation, received_s)
         outcome = self.decide(active)
@@ -33,7 +33,14 @@ class ControlStep(Protocol):
         self.record(active, executed)
 
     def observe(self, observation: Observation) -> float | None:
-        """Return when an observation came, s; None where it begins no step, such as a repeated one."""
+        """Return when an observation came, s; None where it begins no step."""
+
+    def settle(self, observation: Observation, received_s: float) -> bool:
+        """End the step before, if it still waits for a reply: its command goes out now.
+
+        Return whether the observation is that of the step before, again. Then it begins no step, and the
+        command that was sent for it goes out again; if there was none, it may send a new request.
+        """
 
     def propose(self, observation: Observation, received_s: float) -> ActiveStep:
         """Return the step with an action of the robot's own, and whether its gate sends a request."""

@@ -58,10 +58,10 @@ class TakeoverLoop(ControlLoop):
         self._driven = False  # a person drove the last step
         self._takeovers = person.takeovers  # at the last step
 
-    def observe(self, observation: Observation) -> float | None:
-        """See `ControlLoop`."""
+    def settle(self, observation: Observation, received_s: float) -> bool:
+        """See `ControlLoop`; where somebody else drives now, a step that waits ends without an action."""
         self._note_who_drives()
-        return super().observe(observation)
+        return super().settle(observation, received_s)
 
     def stop(self) -> None:
         """See `ControlLoop`."""
@@ -91,7 +91,7 @@ class TakeoverLoop(ControlLoop):
         return None if self._driven else super()._trouble
 
     def _is_unattended(self) -> bool:
-        return not self._driven and super()._is_unattended()
+        return not self._person.drives and super()._is_unattended()
 
     def decide(self, active: ActiveStep) -> Outcome | None:
         """See `ControlStep`."""
