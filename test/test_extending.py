@@ -145,11 +145,11 @@ ELSEWHERE = """
 from dataclasses import dataclass
 
 from adahi_ros.core.registry import argument
-from adahi_ros.nodes.server.target_verifier_parameters import Place
+from adahi_ros.nodes.server.target_verifier_parameters import EngineSource
 
 
 @dataclass
-class Elsewhere(Place):
+class Elsewhere(EngineSource):
     region: str = argument("near", "Where the policies compute")
 
     def open(self, values, warn, away, say):
@@ -195,7 +195,7 @@ except TargetUnavailableError as error:
 """
 OTHER = [
     ("adahi_ros.proposers", "shifted = shifting:ShiftedProposer"),
-    ("adahi_ros.verifiers", "elsewhere = elsewhere:Elsewhere"),
+    ("adahi_ros.engines", "elsewhere = elsewhere:Elsewhere"),
 ]
 FORMER_NAMES = ("proposer", "name"), ("shifted.file", "file")
 ONE = ("--workers", "1")

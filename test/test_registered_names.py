@@ -16,7 +16,7 @@ from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.cli.verbs import VERBS
 from adahi_ros.core.gone_names import OURS, all_gone
 from adahi_ros.gates.registry import GATES
-from adahi_ros.nodes.server.target_verifier_parameters import PLACES
+from adahi_ros.nodes.server.target_verifier_parameters import ENGINES
 from adahi_ros.policies.registry import CHECKPOINTS, POLICIES, SESSIONS
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.transports import TRANSPORTS
@@ -24,7 +24,7 @@ from adahi_ros.safety.command_limits import LIMITS
 from adahi_ros.server.ray.start_condition import START_CONDITIONS
 
 PACKAGE = Path(adahi_ros.__file__).parent
-ROLES = (ACCEPTANCES, GATES, PROPOSERS, POLICIES, CHECKPOINTS, SESSIONS, PLACES, TRANSPORTS, LIMITS)
+ROLES = (ACCEPTANCES, GATES, PROPOSERS, POLICIES, CHECKPOINTS, SESSIONS, ENGINES, TRANSPORTS, LIMITS)
 REGISTRIES = (*ROLES, START_CONDITIONS, TASKS)
 NAMES = {name for registry in REGISTRIES for name in registry}
 ADDED = {name for registry in REGISTRIES for name in registry if name not in registry.shipped}
@@ -112,6 +112,6 @@ def words_in_use() -> set[str]:
 
 def test_each_registered_name_is_in_a_setting_a_page_or_a_line() -> None:
     words = words_in_use()
-    chosen = [each for each in ROLES if each not in (PLACES, TRANSPORTS)]  # a default; what a rule needs
+    chosen = [each for each in ROLES if each not in (ENGINES, TRANSPORTS)]  # a default; what a rule needs
     found = {(registry.group, name) for registry in chosen for name in registry if name not in words}
     assert found == set()

@@ -19,9 +19,6 @@ from adahi_ros.policies.intent.intent import at_target
 from adahi_ros.proposers.draft import CODES
 from adahi_ros.proposers.registry import PROPOSERS
 
-TOKENS_PER_RUN = 4  # those of an action
-TRANSPORT = "verification.transport"
-
 
 def node_parameters(
     name: str,
@@ -48,6 +45,7 @@ def node_parameters(
     method = on_task(name, task)
     files = files.of_method(calibration.task, method.checkpoints, method.backend)
     folder = files.folder.resolve()
+    rule = ACCEPTANCES.get(method.acceptance)  # a paper's may say what it needs: `over_dds`, `in_lockstep`
     draft = {
         "checkpoint": str(folder / (DRAFT_CODES if method.reply == CODES else DRAFT)),
         "backend": files.backend,
@@ -64,8 +62,7 @@ def node_parameters(
     if method.by_plans:
         late = {"wait_policy": "wait", "command.late_steps": method.delay}
         draft |= late if lockstep else {"wait_policy": method.wait_policy}
-        if method.acceptance == "likeliest":
-            draft |= {f"{TRANSPORT}.name": "pipelined", f"{TRANSPORT}.tokens_per_run": TOKENS_PER_RUN}
+        draft |= getattr(rule, "over_dds", {})
         if method.verifiers > 1:
             backups = [f"/server_{number}" for number in range(2, method.verifiers + 1)]
             draft |= {"verification.backups": backups, "verification.hedge": "spread"}
@@ -93,8 +90,8 @@ def node_parameters(
     if method.proposer in INTENTS and at_target(intent):
         target["intent"] = str(intent)
     target |= _named("rule", method.acceptance_arguments, ACCEPTANCES, method.acceptance)
-    if lockstep and method.acceptance == "hidden_states":
-        target["rule.channel"] = 0  # a world that waits has no link
+    if lockstep:
+        target |= getattr(rule, "in_lockstep", {})
     return draft, target
 
 

@@ -61,7 +61,6 @@ _FILE = "aliases.yaml"
 OF_PAPERS = {name: alias for room in of_rooms(dict[str, Alias], _FILE) for name, alias in room.items()}
 ALIASES = {**load(dict[str, Alias], Path(__file__).with_name(_FILE)), **OF_PAPERS}
 MOST_VERIFIERS = 16
-RULES_OF_PLANS = ("replace", "likeliest")
 OPTIONS_OF_PLANS = ("delay", "blend", "agreement", "wait", "verifiers")
 OPTIONS_OF_DRAFTS = ("horizon", "temperature")
 
@@ -186,8 +185,10 @@ def _declared(name: str, alias: Alias) -> Method | None:
         if at is None:
             return None
     by_plans = follows_plan(proposer)
-    if by_plans and acceptance not in ("", *RULES_OF_PLANS):
-        allowed = " or ".join(RULES_OF_PLANS)
+    rule = ACCEPTANCES.get(acceptance)
+    if by_plans and acceptance not in ("", "replace") and not getattr(rule, "of_plans", False):
+        others = " or ".join(each for each, of in ACCEPTANCES.items() if getattr(of, "of_plans", False))
+        allowed = f"replace or {others}"
         raise ValueError(f"{_shown(name)}: rule: {acceptance}, must be {allowed} where plans are executed")
     return Method(
         name,

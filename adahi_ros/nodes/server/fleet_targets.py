@@ -11,7 +11,7 @@ from adahi_ros.core.registry import argument
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.verifier_messages import check_signature_bounds
 from adahi_ros.nodes.server.target_verifier_parameters import (
-    Place,
+    EngineSource,
     Say,
     TargetVerifierParameters,
     target_by,
@@ -25,7 +25,7 @@ FLEETS = "config/fleets"
 
 
 @dataclass(eq=False)
-class FleetTargets(Place):
+class FleetTargets(EngineSource):
     """Targets on replicas of a fleet on Ray Serve."""
 
     file: str = argument(
@@ -43,7 +43,7 @@ class FleetTargets(Place):
     _policies: RayPolicies | None = field(default=None, init=False)
 
     def open(self, values: TargetVerifierParameters, warn: Say, away: Say, say: Say) -> list[LoadedTarget]:
-        """See `Place`; deploys the policies if necessary."""
+        """See `EngineSource`; deploys the policies if necessary."""
         if not self.file:
             raise ParameterError("engine.file: '', must name the file of a fleet for engine.name:=ray")
         if values.idle_unload_s:
@@ -62,7 +62,7 @@ class FleetTargets(Place):
             raise ParameterError(f"engine.file: {self.file!r}, {error}") from error
 
     def close(self) -> None:
-        """See `Place`; the policies stay deployed."""
+        """See `EngineSource`; the policies stay deployed."""
         if self._policies is not None:
             self._policies.close()
 

@@ -33,7 +33,7 @@ from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.server.machine import free_memory, memory_figures
 from adahi_ros.nodes.server.request_scheduler import RequestScheduler
 from adahi_ros.nodes.server.robot_messages import describe
-from adahi_ros.nodes.server.target_verifier_parameters import PLACES, TargetVerifierParameters, check_robots
+from adahi_ros.nodes.server.target_verifier_parameters import ENGINES, TargetVerifierParameters, check_robots
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, RequestError
 from adahi_ros.server.server_health import HealthWatch
 from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService
@@ -133,9 +133,9 @@ class TargetVerifierNode(ManagedNode):
     def _open(self, values: TargetVerifierParameters) -> None:
         check_robots(values.robots)
         self._values = values
-        place = PLACES.made("engine", values.engine.name, values.engine.arguments)
-        self._opened.callback(place.close)
-        first, *others = targets = place.open(values, self.get_logger().warning, self._away, self._say)
+        source = ENGINES.made("engine", values.engine.name, values.engine.arguments)
+        self._opened.callback(source.close)
+        first, *others = targets = source.open(values, self.get_logger().warning, self._away, self._say)
         self._service = VerificationService(ServedTargets(first))
         self._opened.callback(delattr, self, "_service")  # frees memory before the next policy is loaded
         self._watch = HealthWatch()
@@ -210,7 +210,7 @@ class TargetVerifierNode(ManagedNode):
         """Return why targets cannot be changed now; empty if they can."""
         if self._scheduler is None:
             return "target_verifier: it is not active"
-        if not PLACES[self._values.engine.name].loads_targets:
+        if not ENGINES[self._values.engine.name].loads_targets:
             return f"engine.name: {self._values.engine.name!r}, must be batched to load or unload targets"
         if not self._values.loads_targets:
             return "loads_targets: False, must be true to load or unload targets"

@@ -31,10 +31,10 @@ ROBOT_NAME = f"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_LENGTH - 1}}}"  # also valid as a 
 Say = Callable[[str], None]
 
 
-class Place:
-    """The place where a verifier's policies compute; here the node's process, all waiting requests at once.
+class EngineSource:
+    """Opens the engines of a verifier; here in the node's process, for all waiting requests at once.
 
-    A new place derives from this. Arguments are fields of a dataclass, made with `argument`.
+    A new source derives from this. Arguments are fields of a dataclass, made with `argument`.
 
     Attributes:
         loads_targets: a verifier may load and unload targets there while it serves others.
@@ -60,18 +60,18 @@ class Place:
         """End what computes elsewhere; called before the node opens targets again, and at its end."""
 
 
-PLACES: Registry[type[Place]] = Registry(
-    "adahi_ros.verifiers",
-    {"batched": Place, "ray": "adahi_ros.nodes.server.fleet_targets:FleetTargets"},
-    Place,
+ENGINES: Registry[type[EngineSource]] = Registry(
+    "adahi_ros.engines",
+    {"batched": EngineSource, "ray": "adahi_ros.nodes.server.fleet_targets:FleetTargets"},
+    EngineSource,
 )
 
 
 @dataclass(frozen=True)
 class EngineParameters:
-    """Parameters of the place where policies compute."""
+    """Parameters of the engines: where policies compute."""
 
-    name: str = parameter("batched", "batched: in this process; ray: by replicas of a fleet", names=PLACES)
+    name: str = parameter("batched", "batched: in this process; ray: by replicas of a fleet", names=ENGINES)
     arguments: Mapping[str, object] = arguments_of_named("name")
 
 

@@ -7,6 +7,9 @@ The reply to a run has the kept tokens and the target's next one; the robot send
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import numpy as np
 
 from adahi_lab.papers.tokens.token_sequence import TokenDistribution, check_tokens
@@ -19,6 +22,10 @@ class Likeliest(Acceptance):
     """Keeps tokens up to the first that is not the target's likeliest one, and adds that one."""
 
     needs_codes = True
+    of_plans = True  # a method by plans may have this rule, see `method_names`
+    over_dds: ClassVar[Mapping[str, Any]] = {
+        "verification.transport.name": "pipelined"
+    }  # of the robot's node
 
     def check_target(self, target: Signature, fingerprint: str) -> None:
         """See `Acceptance`."""

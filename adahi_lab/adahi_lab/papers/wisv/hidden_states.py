@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -178,6 +179,7 @@ class HiddenStates(ActionRule, DataRule):
     """
 
     needs_actions = False
+    in_lockstep: ClassVar[Mapping[str, Any]] = {"rule.channel": 0}  # a world that waits has no link
 
     file: str = argument("", "Weights written by `adahi train states`", optional=True)
     channel: int = argument(1, "1: the head reads the channel; 0: not", 0, 1)
