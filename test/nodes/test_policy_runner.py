@@ -12,9 +12,13 @@ import pytest
 from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import EpisodeResult, SafetyState
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import String
 
 from adahi_lab.nodes.observer import Observer
+from adahi_ros.nodes.common.replies import elapsed
 from adahi_ros.nodes.robot import policy_runner_node
+from adahi_ros.nodes.robot.heartbeat_publisher import HeartbeatPublisher
+from adahi_ros.nodes.robot.policy_client import NotStartedError
 from adahi_ros.nodes.robot.policy_runner_node import PolicyRunnerNode
 from adahi_ros.protocol.records import StepRecord
 from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, NodeState, Preparation
@@ -22,8 +26,9 @@ from test.nodes.conftest import Make
 
 NO_LIMITS = AttemptLimits(time_s=0.0, no_verifier_s=0.0, no_steps_s=0.0, stopped_s=0.0)
 LIMITS = AttemptLimits(time_s=2.0, no_verifier_s=2.0, no_steps_s=2.0, stopped_s=0.0)
-GOAL: Any = SimpleNamespace(request=SimpleNamespace(policy=""), is_cancel_requested=False)
+GOAL: Any = SimpleNamespace(request=SimpleNamespace(policy="", instruction=""), is_cancel_requested=False)
 KEPT = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def test_error_codes_are_those_of_the_action() -> None:
@@ -173,3 +178,35 @@ def test_held_is_not_reported_of_a_policy_node_killed_and_restarted(
     held = observer._executor.create_task(runner._hold())
     observer.wait_until(held.done, 20.0, "the hold")
     assert bool(held.result()) is not seen
+
+
+def test_a_goals_instruction_is_received_before_the_policy_acts_and_ends_with_the_goal(
+    observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    observer.node.create_subscription(String, "instruction", lambda each: heard.append(each.data), LATCHED)
+    before: list[list[str]] = []
+
+    async def state(*arguments: Any) -> int:
+        return NodeState.INACTIVE
+
+    async def change(how: Preparation) -> None:
+        await elapsed(runner, 0.1)  # for the observer's callback: the message is here
+        before.append(list(heard))
+        raise NotStartedError("enough")
+
+    async def deactivate(wait_s: float) -> int:
+        return NodeState.INACTIVE
+
+    monkeypatch.setattr(policy_runner_node, "MATCHED_S", 5.0)
+    monkeypatch.setattr(HeartbeatPublisher, "received", True)
+    monkeypatch.setattr(runner._policy, "state", state)
+    monkeypatch.setattr(runner._policy, "change", change)
+    monkeypatch.setattr(runner._policy, "deactivate", deactivate)
+    for told in ("pick the red cube", ""):
+        goal = Mock(request=RunPolicy.Goal(instruction=told), is_cancel_requested=False)
+        over = observer._executor.create_task(runner._execute(goal))
+        observer.wait_until(over.done, 20.0, "the result")
+        assert runner.count_publishers("instruction") == 0
+    assert heard == ["pick the red cube"]
+    assert before == [heard, heard]

@@ -7,7 +7,7 @@ node. The end of the goal deactivates it, which holds the robot. Subscribes `dra
 `episode_result` (adahi_msgs/EpisodeResult), which ends a goal with success or failure,
 `success_estimate` (std_msgs/Float32), which the feedback forwards, and the `transition_event`
 (lifecycle_msgs/TransitionEvent) of that node. Publishes `run_policy_heartbeat` (std_msgs/Empty) while a goal
-runs; without it the policy's node deactivates itself.
+runs; without it the policy's node deactivates itself. Publishes the goal's `instruction` (std_msgs/String).
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from rclpy.action import ActionServer, CancelResponse, GoalResponse  # type: ign
 from rclpy.action.server import ServerGoalHandle
 from rclpy.duration import Duration
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from std_msgs.msg import Float32
+from std_msgs.msg import Float32, String
 
 from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.executors import with_info
@@ -41,7 +42,7 @@ from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, Preparation
 from adahi_ros.safety.commands import LONGEST_STOP_S
 
 LOOK_S = 0.05
-MATCHED_S = 1.0  # for DDS to connect the heartbeats with the policy
+MATCHED_S = 1.0  # for DDS to connect the heartbeats with the policy, and to deliver an instruction
 HOLD_S = 2.0  # for a call to the policy's node while this process ends
 PARTING_S = 0.2  # for clients to fetch the result
 STATUS_DEPTH = 100
@@ -88,6 +89,7 @@ class PolicyRunnerNode(Node):
         self._left_ns = 0  # when the policy's node left the active state during the goal; 0 for never
         self._moved: bool | None = None  # whether the policy's node was active since the goal began
         self._busy = self._closing = False
+        self._instruction: Publisher | None = None  # of a goal that has one
         name = values.policy_node
         self._policy = PolicyNode(self, name)
         self._heartbeat = HeartbeatPublisher(self)
@@ -204,7 +206,9 @@ class PolicyRunnerNode(Node):
             return await self._over(handle, attempt)
         finally:
             self._heartbeat.end()
-            self._attempt = None
+            if self._instruction is not None:  # else a later goal could receive this one's instruction
+                self.destroy_publisher(self._instruction)
+            self._attempt = self._instruction = None
             self._busy = False
 
     async def _until_ended(self, handle: ServerGoalHandle, attempt: Attempt) -> None:
@@ -282,6 +286,8 @@ class PolicyRunnerNode(Node):
         until_s = time.monotonic() + MATCHED_S
         while not self._heartbeat.received and time.monotonic() < until_s:
             await elapsed(self, LOOK_S)
+        if handle.request.instruction:
+            await self._tell(handle.request.instruction)
         if handle.is_cancel_requested:
             raise CanceledError("the goal was cancelled before the policy was activated")
         self._attempt = Attempt(limits, time.monotonic())
@@ -290,6 +296,15 @@ class PolicyRunnerNode(Node):
         if handle.request.policy or state != State.PRIMARY_STATE_ACTIVE:
             await policy.change(Preparation.ACTIVATE)
             self._attempt.activated(time.monotonic())
+
+    async def _tell(self, instruction: str) -> None:
+        """Publish an instruction, and wait until it was received, for a bounded time."""
+        kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._instruction = publisher = self.create_publisher(String, "instruction", kept)
+        publisher.publish(String(data=instruction))
+        until_s, at_once = time.monotonic() + MATCHED_S, Duration()
+        while not publisher.wait_for_all_acked(at_once) and time.monotonic() < until_s:
+            await elapsed(self, LOOK_S)
 
     async def _hold(self) -> str:
         """Deactivate the node if it is active, and wait for the arm's rest, for a bounded time.
