@@ -107,7 +107,7 @@ with exclusive_domain() as domain:
     assert tolerant.trigger_configure() == TransitionCallbackReturn.SUCCESS
 
     robot.set_parameters(with_(gate__name="torn"))  # cannot be imported, which is only seen then
-    robot._loop.step = lambda observation: None
+    robot._loop.step = robot._compare = lambda observation: None
     robot._observe(SimpleNamespace(stamp_ns=0))
     assert robot._loop.controller.config.trigger == trigger
     robot.trigger_cleanup()

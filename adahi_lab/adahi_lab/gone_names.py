@@ -18,14 +18,16 @@ GONE = {
     **dict.fromkeys(("adahi train rule", "adahi acceptance"), "adahi train states"),
     "adahi replay": "adahi bag evaluate",
     "adahi dataset": "adahi data from-bag",
-    "adahi lerobot": "adahi data from-lerobot, adahi data to-lerobot or adahi import vqbet",
+    "adahi lerobot dataset": "adahi data from-lerobot",
+    "adahi lerobot export": "adahi data to-lerobot",
+    "adahi lerobot policy": "adahi import vqbet",
     "adahi demos": "adahi data simulate",
     "adahi distill": "adahi train corrector",
     "adahi encoder": "adahi train encoder",
     "adahi calibrate": "adahi thresholds",
     **{
         f"adahi {name.removeprefix('lab ')}": f"adahi {name}"
-        for name in IN_LAB
+        for name in sorted(IN_LAB)
         if name.startswith("lab ") and name != "lab contract"
     },
 }

@@ -180,11 +180,15 @@ def test_held_is_not_reported_of_a_policy_node_killed_and_restarted(
     assert bool(held.result()) is not seen
 
 
-def test_a_goals_instruction_is_received_before_the_policy_acts_and_ends_with_the_goal(
+def test_a_goals_instruction_comes_before_the_policy_and_ends_with_it(
     observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[str] = []
-    observer.node.create_subscription(String, "instruction", lambda each: heard.append(each.data), LATCHED)
+
+    def hear(message: String) -> None:
+        heard.append(message.data)
+
+    observer.node.create_subscription(String, "instruction", hear, LATCHED)
     before: list[list[str]] = []
 
     async def state(*arguments: Any) -> int:

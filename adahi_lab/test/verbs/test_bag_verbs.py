@@ -119,17 +119,8 @@ def test_methods_that_go_by_plans_are_replayed_with_those_of_a_folder(
 ) -> None:
     monkeypatch.setattr(latency, "REPETITIONS", 3)
     figures, plans = tmp_path / "replay.json", named("ball/plans", CHECKPOINTS)
-    replayed = (
-        "bag",
-        "evaluate",
-        bag,
-        "--params",
-        params,
-        "--backend",
-        "torch",
-        "--methods",
-        "plan_8,corrector_16",
-    )
+    compared = ("--backend", "torch", "--methods", "plan_8,corrector_16")
+    replayed = ("bag", "evaluate", bag, "--params", params, *compared)
     written = ("--json", figures, "--figure", tmp_path / "replay.png")
     output = run(*replayed, "--plans", plans, *written)
     found = json.loads(figures.read_text(), parse_constant=pytest.fail)["methods"]
@@ -198,6 +189,7 @@ def test_every_verb_says_what_can_be_done_with_a_cut_bag_and_does_it(
     (file,) = killed.iterdir()
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     contract, picture = ("--contract", contract_file), tmp_path / "picture.png"
+    shown = ("--figure", picture, "--methods", "draft")
     draft = ("--draft", checkpoints / "draft", "--backend", "torch")
     warning = (
         f"{killed}: cut off or damaged: no metadata.yaml that can be read; {file.name}: no whole record at "
@@ -209,18 +201,7 @@ def test_every_verb_says_what_can_be_done_with_a_cut_bag_and_does_it(
     for verb in (
         ("contract", "check", contract_file, "--bag", killed),
         ("data", "from-bag", killed, *contract, "--out", data),
-        (
-            "bag",
-            "evaluate",
-            killed,
-            "--params",
-            params,
-            *draft[2:],
-            "--figure",
-            picture,
-            "--methods",
-            "draft",
-        ),
+        ("bag", "evaluate", killed, "--params", params, *draft[2:], *shown),
         (
             *("thresholds", "--bag", killed, *contract, *draft, "--out", tmp_path / "params.yaml"),
             *("--picture", picture, "--workers", 1, "--smoothing", 0.5, "--normalization", "std"),

@@ -227,18 +227,8 @@ def test_a_target_that_reads_images_is_calibrated_by_its_recorded_plans(
     calibrated = ["thresholds", "--bag", bag, *seeing_options[:2], *pair, *stated, "--out", params]
     run(*calibrated)
     plans = list((tmp_path / "planned").iterdir())
-    words = [
-        "bag",
-        "evaluate",
-        bag,
-        *seeing_options[:2],
-        *pair,
-        *stated,
-        "--params",
-        params,
-        "--json",
-        figures,
-    ]
+    written = "--params", params, "--json", figures
+    words = ["bag", "evaluate", bag, *seeing_options[:2], *pair, *stated, *written]
     words += ["--methods", "target,plan_2,never:replace"]
     run(*words)
     assert list((tmp_path / "planned").iterdir()) == plans  # asked once

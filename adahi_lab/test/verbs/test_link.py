@@ -84,17 +84,8 @@ def test_the_command_changes_its_link() -> None:
 def test_the_servers_command_ends_with_the_robots(tmp_path: Path) -> None:
     text = tmp_path / "server"
     server = f"sh -c 'echo $$ > {text}; exec sleep 1000'"
-    ended = adahi(
-        "lab",
-        "link",
-        "run",
-        "--server",
-        server,
-        "--",
-        "sh",
-        "-c",
-        f"until test -s {text}; do sleep 0.01; done",
-    )
+    robot = f"until test -s {text}; do sleep 0.01; done"
+    ended = adahi("lab", "link", "run", "--server", server, "--", "sh", "-c", robot)
     assert ended.returncode == 0, ended.stderr
     assert not Path("/proc", text.read_text().strip(), "ns/net").exists()
 

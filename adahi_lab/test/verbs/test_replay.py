@@ -41,9 +41,8 @@ def ball(
 @pytest.mark.parametrize("name", ["ball.yaml", "best/ball.yaml"])
 def test_shipped_parameter_files_do_as_they_are(name: str, ball: Path, tmp_path: Path) -> None:
     picture, figures = tmp_path / "new/replay.png", tmp_path / "replay.json"
-    output = run(
-        "bag", "evaluate", ball, "--params", asset(f"config/{name}"), "--out", picture, "--out", figures
-    )
+    written = "--out", picture, "--out", figures
+    output = run("bag", "evaluate", ball, "--params", asset(f"config/{name}"), *written)
     assert picture.read_bytes().startswith(b"\x89PNG")
     found = json.loads(figures.read_text(), parse_constant=pytest.fail)
     assert (found["robot_type"], found["episodes"], found["cut_off"]) == ("ball", 2, [])
@@ -194,9 +193,8 @@ def test_what_a_parameter_file_or_a_contract_names_is_missed_as_early(
         assert fails("bag", "evaluate", ball, "--params", params).startswith(f"adahi: {params}: checkpoint")
     robot["contract"] = "no.yaml"
     params.write_text(yaml.safe_dump(values))
-    assert fails("bag", "evaluate", ball, "--params", params).startswith(
-        "adahi: contract: 'no.yaml', no such file"
-    )
+    output = fails("bag", "evaluate", ball, "--params", params)
+    assert output.startswith("adahi: contract: 'no.yaml', no such file")
     seeing = tmp_path / "seeing.yaml"
     seeing.write_text(yaml.safe_dump(with_camera(contract_values(make("ball")), "nobodys", 64, 64)))
     output = fails("bag", "evaluate", ball, "--params", OF_THE_BALL, "--contract", seeing)
