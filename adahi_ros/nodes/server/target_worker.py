@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
+import time
 import weakref
 from concurrent.futures import Future
 from queue import SimpleQueue
@@ -13,12 +15,15 @@ import numpy as np
 from adahi_ros.server.verifier import Verdicts, VerificationRequest, Verifier
 
 _Work = tuple[VerificationRequest, np.ndarray, float, Future[Verdicts]]
+PARTING_S = 3.0  # for the last batch, at the process's end
+_THREADS: weakref.WeakKeyDictionary[threading.Thread, SimpleQueue[_Work | None]] = weakref.WeakKeyDictionary()
 
 
 class TargetWorker:
     """A `Verifier` that computes in threads, one for each batch that the engine gives it at once.
 
-    A thread ends after its batch once nothing refers to this object. It never delays the process's end.
+    A thread ends after its batch once nothing refers to this object. It delays the process's end by at most
+    `PARTING_S`.
 
     Args:
         verifier: computes; no other thread may use it from now on.
@@ -32,6 +37,7 @@ class TargetWorker:
             for _ in range(self.at_once)
         ]
         for thread in self._threads:
+            _THREADS[thread] = self._work
             thread.start()
             weakref.finalize(self, self._work.put, None)
 
@@ -47,6 +53,15 @@ class TargetWorker:
         verdicts: Future[Verdicts] = Future()
         self._work.put((request, draws, until_s, verdicts))
         return verdicts
+
+
+@atexit.register
+def _end_threads() -> None:
+    """End all threads before Python ends: it aborts where torch computes or frees a policy meanwhile."""
+    until_s = time.monotonic() + PARTING_S
+    for thread, work in list(_THREADS.items()):
+        work.put(None)
+        thread.join(max(until_s - time.monotonic(), 0.0))
 
 
 def _compute(verifier: Verifier, work: SimpleQueue[_Work | None]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import Future
@@ -71,3 +73,24 @@ def test_the_thread_ends_when_nothing_refers_to_its_target() -> None:
     gc.collect()
     thread.join(LONG_S)
     assert not thread.is_alive()
+
+
+ENDS = """
+import time
+from adahi_ros.nodes.server.target_worker import TargetWorker
+
+class Heavy:
+    terms, at_once, alone = None, 1, True
+
+    def __del__(self):
+        time.sleep(0.3)
+        print("freed", flush=True)
+
+worker = TargetWorker(Heavy())
+"""
+
+
+def test_a_policy_is_freed_before_the_process_ends() -> None:
+    run = [sys.executable, "-c", ENDS]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("freed\n", "")
