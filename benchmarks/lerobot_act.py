@@ -33,7 +33,7 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.remote.lerobot_target import import_lerobot
+from adahi_ros.policies.remote.lerobot_folder import import_lerobot
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 

@@ -31,7 +31,8 @@ import typer
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Sampling
-from adahi_ros.policies.remote.lerobot_target import SEEDS, import_lerobot
+from adahi_ros.policies.remote.lerobot_folder import import_lerobot
+from adahi_ros.policies.remote.lerobot_target import SEEDS
 
 LIMIT = 1e-4
 ROBOTS = 3
@@ -56,6 +57,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "diffusion": {
         "horizon": 8,
         "n_action_steps": 4,
+        "pretrained_backbone_weights": None,
         "down_dims": (16, 32),
         "diffusion_step_embed_dim": 16,
         "n_groups": 4,

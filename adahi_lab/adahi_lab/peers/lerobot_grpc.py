@@ -30,7 +30,7 @@ import torch
 from adahi_lab.peers.driving import Client, DraftVerifier, peer
 from adahi_ros.core.signature import Signature
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.remote.lerobot_target import import_lerobot
+from adahi_ros.policies.remote.lerobot_folder import import_lerobot
 
 WORKERS = 4  # as LeRobot serves
 OBSERVATION = "window_goal_and_draft"

@@ -102,7 +102,7 @@ def test_what_does_not_fit_is_named(
 def test_an_act_of_lerobot_plans_at_the_rows_of_a_dataset(filmed: bool, recipe: Path, tmp_path: Path) -> None:
     from test.calibration.lerobot_arm import film
 
-    from adahi_ros.policies.remote.lerobot_target import import_lerobot
+    from adahi_ros.policies.remote.lerobot_folder import import_lerobot
     from benchmarks.lerobot_target_conformance import write_policy
 
     import_lerobot()

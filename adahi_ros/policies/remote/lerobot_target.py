@@ -31,16 +31,10 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling, TooManyAtOnceError
 from adahi_ros.policies.networks.computing import DTYPES, autocast, device_called
 from adahi_ros.policies.remote.described import PolicyMetadata, described
-from adahi_ros.policies.remote.lerobot_metadata import (
-    CONFIG,
-    EMPTY_CAMERA,
-    PROCESSORS,
-    TASK_TYPES,
-    learnt_ranges,
-)
+from adahi_ros.policies.remote.lerobot_folder import checked_folder, import_lerobot, read_config
+from adahi_ros.policies.remote.lerobot_metadata import EMPTY_CAMERA, TASK_TYPES, learnt_ranges
 from adahi_ros.policies.remote.target_fields import TargetFile
 
-WEIGHTS = "model.safetensors"
 ACTION, TASK, IMAGES = "action", "task", "observation.images"
 TAKE_NOISE = ("pi0", "pi05", "smolvla")  # types with plans that are a function of a noise argument
 DRAW_NOTHING = ("act",)
@@ -89,20 +83,19 @@ class LeRobotTarget(Policy):
 
     def __init__(self, beside: Path, /, **values: Any) -> None:
         file: LeRobotFile = checked(LeRobotFile, values)
-        path = _checked_folder(beside, file.folder)
+        path = checked_folder(beside, file.folder)
         self._device = device_called(file.device)
         self.device = str(self._device)
         self._dtype = DTYPES[file.dtype]
         import_lerobot()
-        from lerobot.configs.policies import PreTrainedConfig
         from lerobot.policies.factory import get_policy_class, make_pre_post_processors
 
-        self._config = config = PreTrainedConfig.from_pretrained(path)
+        self._config = config = read_config(path)
         config.device = str(self._device)
         moved = {"device_processor": {"device": config.device}}
         self._before, self._after = make_pre_post_processors(config, path, preprocessor_overrides=moved)
         self._interface = interface = described(file, _own_words(config, self._before, self._after), TASK)
-        # Committed actions are absolute, so they cannot guide relative ones.
+        # Committed actions are absolute, so they cannot guide what this file calls relative.
         self._guided = not file.compile and not file.relative and hasattr(config, "rtc_config")
         if self._guided:
             _enable_guidance(config)
@@ -209,36 +202,6 @@ class LeRobotTarget(Policy):
         return torch.stack([torch.randn(shape, generator=each) for each in generators]).to(self._device)
 
 
-def import_lerobot() -> None:
-    """Import LeRobot, even where torchvision was built for another torch than this one.
-
-    Raises:
-        ImportError: it is not installed; names the package to install.
-    """
-    try:
-        import torchvision  # noqa: F401
-    except RuntimeError:  # for CUDA, beside a torch without it: the two missing operators are never called
-        for operator in ("nms", "qnms"):
-            torch.library.define(
-                f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-            )
-    except ImportError:
-        pass  # LeRobot is then missing, too
-    try:
-        import lerobot.policies.factory  # noqa: F401
-    except ImportError as error:
-        raise ImportError(f"{error}; the kind lerobot needs: pip install lerobot==0.4.4") from error
-
-
-def _checked_folder(beside: Path, folder: str) -> Path:
-    path = beside / folder
-    for name in (CONFIG, WEIGHTS, *PROCESSORS):
-        if not (path / name).is_file():
-            there = f"a folder of LeRobot's with {CONFIG}, {WEIGHTS}, {PROCESSORS[0]} and {PROCESSORS[1]}"
-            raise ValueError(f"folder: {folder!r}, has no {name}, must be {there}")
-    return path
-
-
 def _own_words(config: Any, before: Any, after: Any) -> PolicyMetadata:
     """Return a policy's own description, from the files that LeRobot wrote.
 
@@ -265,6 +228,8 @@ def _own_words(config: Any, before: Any, after: Any) -> PolicyMetadata:
     reads_task = (
         any(isinstance(step, TokenizerProcessorStep) for step in before.steps) or config.type in TASK_TYPES
     )
+    nothing = {name: torch.zeros(2, *feature.shape) for name, feature in config.input_features.items()}
+    before({**nothing, TASK: ["", ""], ACTION: None})  # relative actions are added to the state that it saw
     ends = after(torch.stack([torch.zeros(action_dim), torch.ones(action_dim)]))
     scale = np.abs((ends[1] - ends[0]).numpy())
     scale[scale < SMALLEST] = 1.0  # an action that was constant in the data

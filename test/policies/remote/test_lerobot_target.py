@@ -7,8 +7,11 @@ LeRobot is not among the packages of the tests. To run all of them:
 from __future__ import annotations
 
 import importlib.util
+import json
+import shutil
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,8 +21,9 @@ import torch
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Sampling, TargetUnavailableError
+from adahi_ros.policies.remote.lerobot_folder import ADAPTER, WEIGHTS, import_lerobot
 from adahi_ros.policies.remote.lerobot_metadata import CONFIG, PROCESSORS
-from adahi_ros.policies.remote.lerobot_target import WEIGHTS, LeRobotTarget, import_lerobot
+from adahi_ros.policies.remote.lerobot_target import LeRobotTarget
 from benchmarks.lerobot_target_conformance import (
     CAMERA,
     ENVIRONMENT,
@@ -165,6 +169,86 @@ def test_weights_that_are_missing_are_reported(folders: Path, tmp_path: Path) ->
         load_policy(tmp_path / "target", "torch")
 
 
+def changed(folders: Path, beside: Path, **values: Any) -> LeRobotTarget:
+    """The ACT, with other values in its config.json."""
+    made(folders, "act")
+    shutil.copytree(folders / "act", beside / "changed")
+    config = json.loads((beside / "changed" / CONFIG).read_text())
+    (beside / "changed" / CONFIG).write_text(json.dumps({**config, **values}))
+    return LeRobotTarget(beside, folder="changed", device="cpu")
+
+
+@needs_lerobot
+def test_no_weights_of_the_backbone_are_downloaded(
+    folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def offline(*_: object, **__: object) -> None:
+        raise OSError("there is no internet")
+
+    monkeypatch.setattr("torch.hub.download_url_to_file", offline)
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    default = changed(folders, tmp_path, pretrained_backbone_weights="ResNet18_Weights.IMAGENET1K_V1")
+    act = made(folders, "act")
+    plans, expected = (each.propose(seen(act), DRAWS).actions for each in (default, act))
+    np.testing.assert_array_equal(plans, expected)
+
+
+@needs_lerobot
+def test_null_fields_of_a_newer_lerobot_are_ignored(folders: Path, tmp_path: Path) -> None:
+    assert changed(folders, tmp_path, field_of_tomorrow=None).signature.horizon == 8
+
+
+@needs_lerobot
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (
+            {"of_tomorrow": 1},
+            r"of_tomorrow: saved by a newer LeRobot than LeRobot \d.*; pip install",
+        ),
+        ({"type": "act9"}, r"type: 'act9', must be one that LeRobot \S+ has here: .*act"),
+        ({"input_features": None}, r"input_features: None, must name what the policy reads"),
+        ({"n_action_steps": 9}, r".* Got 9 for `n_action_steps` and 8 for `chunk_size`"),
+    ],
+)
+def test_a_config_that_cannot_be_used_says_why(
+    folders: Path, tmp_path: Path, values: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"^config\.json: {reason}"):
+        changed(folders, tmp_path, **values)
+
+
+@needs_lerobot
+def test_relative_actions_are_added_to_the_state_of_their_request(folders: Path, tmp_path: Path) -> None:
+    relative = pytest.importorskip("lerobot.processor.relative_action_processor")
+    from lerobot.policies.factory import make_pre_post_processors
+
+    act = made(folders, "act")
+    shutil.copytree(folders / "act", tmp_path / "act")
+    before, after = make_pre_post_processors(act._config, folders / "act")
+    first = relative.RelativeActionsProcessorStep(enabled=True)
+    before.steps = [first, *before.steps]
+    after.steps = [*after.steps, relative.AbsoluteActionsProcessorStep(enabled=True, relative_step=first)]
+    for part in (before, after):
+        part.save_pretrained(tmp_path / "act")
+    observations = seen(act)
+    target = LeRobotTarget(tmp_path, folder="act", device="cpu")
+    expected = act.propose(observations, DRAWS).actions + observations.features[STATE][:, :, :2]
+    np.testing.assert_allclose(target.propose(observations, DRAWS).actions, expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(target.action_scale, act.action_scale, rtol=1e-5)
+
+
+@needs_lerobot
+def test_a_plugin_of_lerobot_is_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "lerobot_policy_of_a_test"
+    (tmp_path / f"{name}.py").write_text("")
+    (tmp_path / f"{name}-1.dist-info").mkdir()
+    (tmp_path / f"{name}-1.dist-info" / "METADATA").write_text(f"Name: {name}\nVersion: 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import_lerobot()
+    assert isinstance(sys.modules.pop(name), ModuleType)
+
+
 @needs_lerobot
 def test_too_little_memory_is_a_target_that_is_not_there_now(
     folders: Path, monkeypatch: pytest.MonkeyPatch
@@ -217,10 +301,31 @@ def test_a_policy_from_before_the_processors_is_distinguished(beside: Path) -> N
         LeRobotTarget(beside, folder="policy")
 
 
+def test_a_folder_that_is_not_a_policys_says_which_one_is(beside: Path) -> None:
+    newest = beside / "run" / "checkpoints" / "000200"
+    for each in (newest, newest.with_name("000100")):
+        shutil.copytree(beside / "policy", each / "pretrained_model")
+    for folder in ("run", "run/checkpoints", "run/checkpoints/000200"):
+        reason = (
+            rf"^folder: '{folder}', is a training run, must be .*: run/checkpoints/000200/pretrained_model$"
+        )
+        with pytest.raises(ValueError, match=reason):
+            LeRobotTarget(beside, folder=folder)
+
+
+def test_an_adapter_and_a_name_on_the_hub_say_what_to_do(beside: Path) -> None:
+    with pytest.raises(ValueError, match=r"there is none; .*: hf download lerobot/act --local-dir"):
+        LeRobotTarget(beside, folder="lerobot/act")
+    (beside / "policy" / WEIGHTS).unlink()
+    (beside / "policy" / ADAPTER).write_text('{"base_model_name_or_path": "lerobot/smolvla_base"}')
+    with pytest.raises(ValueError, match=r"is a PEFT adapter, must be merged into lerobot/smolvla_base"):
+        LeRobotTarget(beside, folder="policy")
+
+
 def test_where_lerobot_is_missing_the_error_says_what_to_install(
     beside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("torchvision", "lerobot", "lerobot.policies"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r"pip install lerobot==0\.4\.4"):
+    with pytest.raises(ImportError, match=r"pip install lerobot==0\.6\.1 .*, lerobot==0\.4\.4 "):
         LeRobotTarget(beside, folder="policy")
