@@ -108,7 +108,7 @@ def _target(
     from adahi_ros.contract.commanded import commanded
     from adahi_ros.core.yaml_files import read_yaml
     from adahi_ros.policies.backends import load_policy
-    from adahi_ros.policies.remote.lerobot_metadata import described_by_files
+    from adahi_ros.policies.remote.lerobot_metadata import DESCRIBED_BY_FILES
     from adahi_ros.protocol.description import Description
     from adahi_ros.robot.compatibility import wants_of_plans
     from adahi_ros.safety.limits_file import load_limits
@@ -119,8 +119,8 @@ def _target(
     if path is None:
         return None, wants
     values = read_yaml(path) if path.is_file() else None
-    if isinstance(values, dict) and values.get("kind") == "lerobot":
-        signature, *ranges = described_by_files(path.parent, values)
+    if isinstance(values, dict) and str(values.get("kind")) in DESCRIBED_BY_FILES:
+        signature, *ranges = DESCRIBED_BY_FILES[values["kind"]](path.parent, values)
     else:
         policy = load_policy(path, "onnxruntime")
         signature, ranges = policy.signature, list(policy.ranges)

@@ -8,11 +8,10 @@ The paper (section III-A1) gives the idea; its equations (4) and (5) are illegib
     m_t = a a_t + (1 - a) m_(t-1)              smoothing factor a
     d_t = | a_t - m_(t-1) |_s                  norm in units of s
 
-Scaled by each dimension's standard deviation (`std`) the deviation ranks rejections better than
-divided by the length of the average (`average`), on the same data; docs/research/calibration.md has the
-comparison. The average covers executed actions. For a robot that is held or slowed down by its limits these
-are the commanded actions, not the policy's. While it brakes, they are the braking commands, such as the
-position to stay at; while it rests without commands, nothing is added.
+Scaled by each dimension's standard deviation (`std`) or divided by the length of the average (`average`),
+the deviation ranks rejections about alike. The average covers executed actions. For a robot that is held or
+slowed down by its limits these are the commanded actions, not the policy's. While it brakes, they are the
+braking commands, such as the position to stay at; while it rests without commands, nothing is added.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def true_skip_ratio(transmitted: np.ndarray, accepted: np.ndarray, active: np.nd
 
     Args:
         transmitted: (T, E) bool.
-        accepted: (T, E, N) bool; of the primary code alone, as the paper counts, N is 1.
+        accepted: (T, E, N) bool; of the primary code alone, as the paper counts rejections, N is 1.
         active: (T, E) bool.
 
     Returns:

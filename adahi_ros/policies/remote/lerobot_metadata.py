@@ -45,6 +45,9 @@ def described_by_files(beside: Path, values: Mapping[str, Any]) -> tuple[Signatu
     return target.signature, *learnt_ranges(folder, target)
 
 
+DESCRIBED_BY_FILES = {"lerobot": described_by_files}  # by the kind of a target's file: nothing is loaded
+
+
 def metadata_of(folder: Path) -> PolicyMetadata:
     """Return a policy's own description.
 

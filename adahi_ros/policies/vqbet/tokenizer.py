@@ -63,7 +63,7 @@ class ActionTokenizer(nn.Module):
         return ((chunks - self.action_mean) / self.action_scale).flatten(1)
 
     def loss(self, chunks: Tensor) -> Tensor:
-        """Reconstruction, codebook and commitment loss of chunks (B, W, A): equation (1)."""
+        """Reconstruction and commitment loss of chunks (B, W, A); a moving average updates the codes."""
         normalized = self.normalize(chunks)
         quantized, _, commitment = self.quantizer(self.encoder(normalized))
         return F.l1_loss(self.decoder(quantized), normalized) + COMMITMENT_WEIGHT * commitment.sum()
