@@ -3,7 +3,7 @@
 
 **Action deviation**: how far a draft lies from the average of the actions before it.
 
-The paper (section III-A1) gives the idea; its equations (4) and (5) are illegible in print:
+The paper (section III-A1) gives the idea; its equations (4) and (5) are missing from our text:
 
     m_t = a a_t + (1 - a) m_(t-1)              smoothing factor a
     d_t = | a_t - m_(t-1) |_s                  norm in units of s

@@ -98,7 +98,7 @@ def rejection_curve(deviation: np.ndarray, rejected: np.ndarray, bins: int = BIN
     """Measure rejection against deviation.
 
     Args:
-        deviation: (T,), of drafts; infinite ones (before the first action) are left out.
+        deviation: (T,), of drafts; infinite ones (before the first action) and zeros are left out.
         rejected: (T,) bool, whether the target rejected the primary code.
         bins: of equal count.
 

@@ -104,7 +104,7 @@ def policy_loss(
     missing: Tensor,
     config: CodeFitConfig,
 ) -> Tensor:
-    """VQ-BeT's loss: the paper's equation (3).
+    """VQ-BeT's loss: our reading of the paper's equation (3).
 
     If the offset is trained at sampled codes, chunks of one step let it overwrite any sample. Then no gate
     can distinguish good from bad drafts (docs/research/calibration.md).
