@@ -50,8 +50,8 @@ MODULES = {  # imported under another name than pip's, or brought by a package t
     "vector_quantize_pytorch": "vector-quantize-pytorch",
     "zmq": "pyzmq",
 }
-ELSEWHERE = {"lerobot", "optional", "sros2"}
-"""lerobot: docs/how_to/run_lerobot.md; sros2 brings cryptography; optional: is looked for, may be absent."""
+ELSEWHERE = {"draccus", "lerobot", "optional", "sros2"}
+"""lerobot, with draccus: docs/how_to/run_lerobot.md; sros2: brings cryptography; optional: may be absent."""
 
 
 def package(name: str) -> Package:

@@ -186,12 +186,16 @@ def _ordered(sources: list[dict[str, Any]], joints: list[str]) -> list[dict[str,
         else:
             parts.append((source, [at]))
     return [
-        {**source, "select": [source["select"][at] for at in places], "apply": _of(source["apply"], places)}
+        {
+            **source,
+            "select": [source["select"][at] for at in places],
+            "apply": _at(source["apply"], places),
+        }
         for source, places in parts
     ]
 
 
-def _of(operators: list[Any], places: list[int]) -> list[Any]:
+def _at(operators: list[Any], places: list[int]) -> list[Any]:
     """Return operators for some of a source's entries: lists have a number for each."""
     return [
         {

@@ -114,7 +114,7 @@ def test_other_joints_are_named(
     assert said in fails("lerobot", "init", policy, "--out", tmp_path / "arm", "--dataset", data)
 
 
-def test_a_calibration_makes_the_range_of_joints_and_the_zero_of_other_drivers(
+def test_a_calibration_makes_ranges_of_joints_and_zeros_of_other_drivers(
     tmp_path: Path, run: Run, fails: Fails
 ) -> None:
     calibration = tmp_path / "my_arm.json"

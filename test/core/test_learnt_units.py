@@ -81,7 +81,7 @@ def test_another_unit_of_the_joints_is_noticed_and_named(factor: float, reason: 
     assert named > 0.9 or factor == 100.0  # then `degrees instead of rad` is as likely
 
 
-def test_another_unit_of_everything_is_often_noticed_though_the_gripper_has_its_own() -> None:
+def test_another_unit_is_often_noticed_though_the_gripper_has_its_own() -> None:
     units = (0,) * 6  # one source of a contract without `apply`
     wires = np.where(ALL_BUT_GRIPPER, RAD, math.pi / 100) * some(300)
     assert np.mean(["rad instead of degrees" in said(wire, units=units) for wire in wires]) > 0.5

@@ -149,6 +149,7 @@ def test_a_policy_allows_no_more_than_is_opened(
     by_parameter = {("topic", "subscribe", "/clock")}
     if role == "robot":
         by_parameter.add(("topic", "subscribe", "/robot/joy"))  # instead of takeover
+        by_parameter.add(("topic", "publish", "/robot/instruction"))  # while a goal has one
     bond = {("topic", verb, f"/{role}/{BOND}") for verb in ("publish", "subscribe")}
     expected = {end for node in nodes for end in opened(node)} | others | by_parameter | bond
     assert set(allowed(role)) == expected
