@@ -24,7 +24,7 @@ from adahi_lab.methods.oracles import HARM, ORACLES
 from adahi_lab.papers.rooms import of_rooms
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.plan import BLENDS, LATEST
-from adahi_ros.core.registry import arguments_of
+from adahi_ros.core.registry import RegistryError, arguments_of
 from adahi_ros.core.schema import Schema, load
 from adahi_ros.core.texts import abridged
 from adahi_ros.gates.registry import GATES
@@ -170,6 +170,13 @@ def _of_template(name: str) -> Alias | None:
     return None
 
 
+def _of_plans(rule: str) -> bool:
+    try:
+        return bool(getattr(ACCEPTANCES.get(rule), "of_plans", False))
+    except RegistryError:  # it needs a package that is not installed
+        return False
+
+
 def _declared(name: str, alias: Alias) -> Method | None:
     text, acceptance, acceptance_arguments = _without_acceptance(alias.method)
     found = NAME.fullmatch(text)
@@ -185,10 +192,8 @@ def _declared(name: str, alias: Alias) -> Method | None:
         if at is None:
             return None
     by_plans = follows_plan(proposer)
-    rule = ACCEPTANCES.get(acceptance)
-    if by_plans and acceptance not in ("", "replace") and not getattr(rule, "of_plans", False):
-        others = " or ".join(each for each, of in ACCEPTANCES.items() if getattr(of, "of_plans", False))
-        allowed = f"replace or {others}"
+    if by_plans and acceptance not in ("", "replace") and not _of_plans(acceptance):
+        allowed = f"replace or {' or '.join(filter(_of_plans, ACCEPTANCES))}"
         raise ValueError(f"{_shown(name)}: rule: {acceptance}, must be {allowed} where plans are executed")
     return Method(
         name,

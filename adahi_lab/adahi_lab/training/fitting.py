@@ -22,10 +22,12 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+from adahi_lab.training.step_dataset import Moments
 from adahi_ros.core.files import parse_json
 from adahi_ros.core.schema import Schema
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.core.written_files import replacing
+from adahi_ros.policies.networks.transformer import InputMoments
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -318,3 +320,9 @@ def fit_further(
 
     losses = fit(learned, loss_of, old * new, config, run, recipe)
     return learned.requires_grad_(False), losses
+
+
+def input_moments(observation: Moments, goal: Moments) -> InputMoments:
+    """Return the moments of demonstrations, as a network has them."""
+    arrays = (observation.mean, observation.scale, goal.mean, goal.scale)
+    return InputMoments(*map(torch.from_numpy, arrays))

@@ -6,10 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.networks.transformer import InputMoments
 
 SMALLEST_SCALE = 1e-4  # scaling must not amplify the rounding of a constant entry
 
@@ -27,12 +25,6 @@ class Moments:
         scale = values.std(axis=0)
         scale = np.where(scale < SMALLEST_SCALE, 1.0, scale)
         return cls(values.mean(axis=0).astype(np.float32), scale.astype(np.float32))
-
-
-def input_moments(observation: Moments, goal: Moments) -> InputMoments:
-    """Return the moments of demonstrations, as a network has them."""
-    arrays = (observation.mean, observation.scale, goal.mean, goal.scale)
-    return InputMoments(*map(torch.from_numpy, arrays))
 
 
 def window_indices(trajectories: Trajectories, length: int) -> np.ndarray:

@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, seeded, sizes_of
-from adahi_lab.training.step_dataset import Moments, action_chunks, input_moments, step_goals, window_indices
+from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, input_moments, seeded, sizes_of
+from adahi_lab.training.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,23 @@ from adahi_ros.nodes.launching.child_processes import NodeProcesses
 from adahi_ros.nodes.monitoring.bag_recorder_node import first_message
 
 ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method)]
+
+
+def test_the_demo_needs_no_torch(tmp_path: Path) -> None:
+    """As README's first command: `make demo` installs none."""
+    (tmp_path / "torch.py").write_text('raise ModuleNotFoundError("torch", name="torch")\n')
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    command = [sys.executable, "-m", "adahi_ros", "demo", "ball", "--report", "--episodes", "1"]
+    ended = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize("name", sorted(METHODS.keys() - set(ON_AIR)))

@@ -16,8 +16,8 @@ from adahi_lab.papers.tokens.token_checkpoint import CODECS, CodecSizes
 from adahi_lab.papers.tokens.token_codes import TokenCodec
 from adahi_lab.papers.tokens.token_network import TokenNetwork
 from adahi_lab.papers.tokens.token_sizes import TokenConfig
-from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, seeded, sizes_of
-from adahi_lab.training.step_dataset import Moments, action_chunks, input_moments, step_goals, window_indices
+from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, input_moments, seeded, sizes_of
+from adahi_lab.training.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.core.trajectories import Trajectories
 
 PERCENTILES = (1.0, 99.0)  # of the demonstrated actions, between which bins are

@@ -35,8 +35,9 @@ from adahi_lab.papers.tokens.token_training import codec_of
 from adahi_lab.papers.vln_cache.patch_cache import CachedTokens, load_cached
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_lab.tasks.demonstrations import collect_parallel
+from adahi_lab.training.fitting import input_moments
 from adahi_lab.training.recipes import load_recipe
-from adahi_lab.training.step_dataset import Moments, input_moments
+from adahi_lab.training.step_dataset import Moments
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Observations
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.backends import load_policy
