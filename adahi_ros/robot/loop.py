@@ -506,7 +506,7 @@ class Totals:
         coded: verified steps with codes of a draft.
         kept: coded steps that kept every drafted code.
         repeated: commands sent again for a repeated observation.
-        commanded: steps with a command.
+        commanded: steps with a command that no person gave.
         undrafted: observations without a command, because the policy made no valid action.
         reasons: steps by reason; those of `ON_COURSE` did not fall back.
     """
@@ -538,7 +538,7 @@ class Totals:
         self.steps += 1
         self.transmitted += record.transmitted
         self.verified += record.verified
-        self.commanded += bool(record.action)
+        self.commanded += bool(record.action) and not record.by_person
         coded = record.verified and bool(record.accepted)
         self.coded += coded
         self.kept += coded and all(record.accepted)

@@ -327,7 +327,7 @@ def test_a_person_drives_without_a_verifier_at_once(fixed_policy: Callable[..., 
     robot.drive(2)
     records = robot.drive(8, moved=0.02)
     assert records[-1].action
-    assert robot.loop.totals.unattended == 0
+    assert (robot.loop.totals.unattended, robot.loop.totals.commanded) == (0, 0)
 
 
 def test_a_released_deadman_stops_and_a_press_starts_at_rest(fixed_policy: Callable[..., Any]) -> None:
