@@ -55,7 +55,8 @@ def init(
 
     It reads JSON files; LeRobot need not be installed. Exit code 1: they do not fit, for example by unit.
     """
-    from adahi_ros.contract.parsing import load_contract
+    from adahi_ros.contract.parsing import parse_contract
+    from adahi_ros.core.files import read_json
     from adahi_ros.policies.remote.lerobot_metadata import described_by_files, metadata_of
     from adahi_ros.protocol.description import Description
     from adahi_ros.robot.compatibility import wants_of_plans
@@ -69,18 +70,18 @@ def init(
         if path.exists() and not overwrite:
             raise ValueError(f"--out: {path}, exists; must be another folder, or give --overwrite")
     own = metadata_of(pretrained)
-    contract = _contract(own, dataset, driver, _motors(calibration), unit)
+    motors = {} if calibration is None else read_json(calibration)
+    contract = _contract(own, dataset, driver, motors, unit)
     limits = limits_of_task(contract["robot_type"])
     if not limits:
         raise ValueError(f"--driver: {driver}: robot_type {contract['robot_type']!r} has no shipped limits")
-    _write(written[0], contract)
-    read = load_contract(str(written[0]))
+    read = parse_contract(contract)
     state = {STATE: {"entries": list(read.named[STATE])}}
     target = {"kind": "lerobot", "folder": str(pretrained.resolve()), "rate_hz": read.rate_hz}
     target |= {"action_names": list(read.action.select), "state": state}
-    _write(written[1], target)
-    _write(written[2], _parameters(own, read.rate_hz, written[0], reply_s))
-    _write(written[3], _slow(limits_path(limits)))
+    parameters = _parameters(own, read.rate_hz, written[0], reply_s)
+    for path, values in zip(written, (contract, target, parameters, _slow(limits_path(limits))), strict=True):
+        _write(path, values)
     say("\n".join(f"written: {path}" for path in written))
     say(f"{read.rate_hz:g} steps per second, {own.horizon} actions a plan: {', '.join(read.action.select)}")
     if dataset is None:
@@ -89,10 +90,8 @@ def init(
         say(f"{camera.key}: from {camera.channel.topic}; correct the topic in {written[0]}")
     if own.instruction:
         say(f"the policy reads an instruction: set the parameter instruction in {written[2]}")
-    signature, *ranges = described_by_files(out, target)
-    described = Description(
-        "lerobot", "replace", signature, feature_ranges=ranges[0], action_ranges=ranges[1]
-    )
+    signature, observed, acted = described_by_files(out, target)
+    described = Description("lerobot", "replace", signature, feature_ranges=observed, action_ranges=acted)
     wants = wants_of_plans(read, load_limits(limits_path(limits), read.commanded_names))
     if fault := wants.mismatch(described):
         say(f"does not fit: {fault}")
@@ -146,10 +145,16 @@ def _contract(
 def _info(dataset: Path | None) -> dict[str, Any]:
     from adahi_ros.core.files import read_json
 
-    path = None if dataset is None else dataset / "meta/info.json"
-    if path is not None and not path.is_file():
+    if dataset is None:
+        return {}
+    path = dataset / "meta/info.json"
+    if not path.is_file():
         raise ValueError(f"--dataset: {dataset}, has no meta/info.json, must be a LeRobotDataset here")
-    return {} if path is None else read_json(path)
+    info = read_json(path)
+    features, fps = info.get("features"), info.get("fps")
+    if not isinstance(features, dict) or not isinstance(fps, int | float):
+        raise ValueError(f"{path}: must have fps and features, as LeRobot writes them")
+    return info
 
 
 def _joints(info: dict[str, Any], feature: str, selects: list[list[str]], size: int) -> list[str]:
@@ -157,9 +162,12 @@ def _joints(info: dict[str, Any], feature: str, selects: list[list[str]], size: 
     from adahi_ros.core.texts import nearest
 
     known = [_joint(path) for select in selects for path in select]
-    names = (info.get("features") or {}).get(feature, {}).get("names") or known
+    found = info.get("features", {}).get(feature)
+    names = (found.get("names") if isinstance(found, dict) else None) or known
     if isinstance(names, dict):  # {motors: [...]} of older datasets
         names = next(iter(names.values()))
+    if not isinstance(names, list):
+        raise ValueError(f"{feature}: names: {names!r}, must be a list of joints")
     joints = [str(name).removesuffix(SUFFIX).removeprefix("main_") for name in names]
     for joint in joints:
         if joint not in known:
@@ -186,11 +194,7 @@ def _ordered(sources: list[dict[str, Any]], joints: list[str]) -> list[dict[str,
         else:
             parts.append((source, [at]))
     return [
-        {
-            **source,
-            "select": [source["select"][at] for at in places],
-            "apply": _at(source["apply"], places),
-        }
+        {**source, "select": [source["select"][at] for at in places], "apply": _at(source["apply"], places)}
         for source, places in parts
     ]
 
@@ -206,12 +210,6 @@ def _at(operators: list[Any], places: list[int]) -> list[Any]:
         else each
         for each in operators
     ]
-
-
-def _motors(calibration: Path | None) -> dict[str, Any]:
-    from adahi_ros.core.files import read_json
-
-    return {} if calibration is None else read_json(calibration)
 
 
 def _operators(source: dict[str, Any], motors: dict[str, Any], unit: str, same_zero: bool) -> list[Any]:

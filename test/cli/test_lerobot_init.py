@@ -114,6 +114,26 @@ def test_other_joints_are_named(
     assert said in fails("lerobot", "init", policy, "--out", tmp_path / "arm", "--dataset", data)
 
 
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        ({"fps": "fast", "features": {}}, "must have fps and features"),
+        ({"fps": 30, "features": [STATE]}, "must have fps and features"),
+        (
+            {"fps": 30, "features": {STATE: {"names": "gripper"}}},
+            "names: 'gripper', must be a list of joints",
+        ),
+    ],
+)
+def test_a_dataset_with_other_content_is_refused(
+    info: dict[str, Any], said: str, policy: Path, tmp_path: Path, fails: Fails
+) -> None:
+    (tmp_path / "meta").mkdir()
+    (tmp_path / "meta/info.json").write_text(json.dumps(info))
+    assert said in fails("lerobot", "init", policy, "--out", tmp_path / "arm", "--dataset", tmp_path)
+    assert not (tmp_path / "arm").exists()
+
+
 def test_a_calibration_makes_ranges_of_joints_and_zeros_of_other_drivers(
     tmp_path: Path, run: Run, fails: Fails
 ) -> None:
@@ -151,4 +171,5 @@ def test_replies_that_take_longer_than_half_of_a_plan_are_refused(
 ) -> None:
     given = "lerobot", "init", policy, "--out", tmp_path / "arm", "--reply-s"
     assert "must be at most 1.7, half of a plan" in fails(*given, 2.0)
-    run(*given, 1.5, "--overwrite")
+    assert not (tmp_path / "arm").exists()
+    run(*given, 1.5)

@@ -33,7 +33,7 @@ def checked_folder(beside: Path, folder: str) -> Path:
         return path
     trained = [*path.glob(TRAINED), *path.glob(f"*/{TRAINED}"), *path.glob(f"checkpoints/*/{TRAINED}")]
     if trained:
-        newest = max(trained, key=lambda each: each.parent.name).relative_to(beside)
+        newest = Path(folder) / max(trained, key=lambda each: each.parent.name).relative_to(path)
         raise ValueError(f"folder: {folder!r}, is a training run, must be a checkpoint's: {newest}")
     if (path / ADAPTER).is_file():
         base = read_json(path / ADAPTER).get("base_model_name_or_path")

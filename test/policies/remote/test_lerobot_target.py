@@ -305,9 +305,9 @@ def test_a_folder_that_is_not_a_policys_says_which_one_is(beside: Path) -> None:
     newest = beside / "run" / "checkpoints" / "000200"
     for each in (newest, newest.with_name("000100")):
         shutil.copytree(beside / "policy", each / "pretrained_model")
-    for folder in ("run", "run/checkpoints", "run/checkpoints/000200"):
+    for folder in ("run", "run/checkpoints", "run/checkpoints/000200", str(beside / "run")):
         reason = (
-            rf"^folder: '{folder}', is a training run, must be .*: run/checkpoints/000200/pretrained_model$"
+            rf"^folder: '{folder}', is a training run, must be .*: .*run/checkpoints/000200/pretrained_model$"
         )
         with pytest.raises(ValueError, match=reason):
             LeRobotTarget(beside, folder=folder)
