@@ -25,11 +25,8 @@ UNITS = ((180.0 / math.pi, "rad", "degrees"), (100.0, "0 to 1", "0 to 100"), (10
 TAIL = 0.1  # widths
 NARROW = 0.25  # of the median of its group is the least width: a joint that moved little may be elsewhere
 CONSTANT = 0.05  # of the value: likewise, for an entry that was constant
-UNIT_GAIN, FEW_GAIN, SWAP_GAIN = (
-    1.5,
-    1.0,
-    3.0,
-)  # what another explanation must save; a single entry, half as sure
+UNIT_GAIN, SWAP_GAIN = 1.5, 3.0  # what another unit, or swapped joints, must save
+FEW_GAIN = 1.0  # divided by the entries, and added to the former: few are less sure
 BOTH = 1.0  # the least cost of each of two swapped entries
 ABSURD = math.log1p((10.0 / TAIL) ** 2)  # the cost of an entry that is wrong without an explanation
 NOISE, STILL, MOVED = 0.002, 0.05, 1.5  # widths between which a motion is odd, and what it costs each entry

@@ -22,9 +22,7 @@ from adahi_ros.safety.permission import Permission
 
 LASTING = frozenset(REPORTED_AS.values()) | {Intervention.UNVERIFIED}  # counted once, not per command
 HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
-WITH_PERSON = frozenset(
-    (Hold.TAKEN, Hold.UNLIKE)
-)  # does not hold the commands of a person who has taken over
+WITH_PERSON = frozenset((Hold.TAKEN, Hold.UNLIKE))  # let the commands pass of a person who has taken over
 NOTHING: frozenset[Hold] = frozenset()
 ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
 OWED = frozenset((Intervention.DISABLED, Intervention.STALE, Intervention.DEACTIVATED))

@@ -183,12 +183,12 @@ def test_held_is_not_reported_of_a_policy_node_killed_and_restarted(
 def test_a_goals_instruction_comes_before_the_policy_and_ends_with_it(
     observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
-    def hear(message: String) -> None:
-        heard.append(message.data)
+    def receive(message: String) -> None:
+        received.append(message.data)
 
-    observer.node.create_subscription(String, "instruction", hear, LATCHED)
+    observer.node.create_subscription(String, "instruction", receive, LATCHED)
     before: list[list[str]] = []
 
     async def state(*arguments: Any) -> int:
@@ -196,7 +196,7 @@ def test_a_goals_instruction_comes_before_the_policy_and_ends_with_it(
 
     async def change(how: Preparation) -> None:
         await elapsed(runner, 0.1)  # for the observer's callback: the message is here
-        before.append(list(heard))
+        before.append(list(received))
         raise NotStartedError("enough")
 
     async def deactivate(wait_s: float) -> int:
@@ -207,10 +207,10 @@ def test_a_goals_instruction_comes_before_the_policy_and_ends_with_it(
     monkeypatch.setattr(runner._policy, "state", state)
     monkeypatch.setattr(runner._policy, "change", change)
     monkeypatch.setattr(runner._policy, "deactivate", deactivate)
-    for told in ("pick the red cube", ""):
-        goal = Mock(request=RunPolicy.Goal(instruction=told), is_cancel_requested=False)
+    for instruction in ("pick the red cube", ""):
+        goal = Mock(request=RunPolicy.Goal(instruction=instruction), is_cancel_requested=False)
         over = observer._executor.create_task(runner._execute(goal))
         observer.wait_until(over.done, 20.0, "the result")
         assert runner.count_publishers("instruction") == 0
-    assert heard == ["pick the red cube"]
-    assert before == [heard, heard]
+    assert received == ["pick the red cube"]
+    assert before == [received, received]

@@ -23,9 +23,8 @@ class Likeliest(Acceptance):
 
     needs_codes = True
     of_plans = True  # a method by plans may have this rule, see `method_names`
-    over_dds: ClassVar[Mapping[str, Any]] = {
-        "verification.transport.name": "pipelined"
-    }  # of the robot's node
+    # Parameters of the robot's node.
+    over_dds: ClassVar[Mapping[str, Any]] = {"verification.transport.name": "pipelined"}
 
     def check_target(self, target: Signature, fingerprint: str) -> None:
         """See `Acceptance`."""
