@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,9 @@ class Acceptance(ABC):
         keeps_drafts: a completely accepted draft is executed unchanged, and a reply only has
             the actions after it.
         action_scale: (A,) of the target, set before the first draft.
+        of_plans: a robot that executes the target's plans may have this rule.
+        robot_parameters: parameters of the robot's node that this rule needs.
+        lockstep_parameters: parameters of the verifier's node where a world waits for each command.
     """
 
     exact: bool = False
@@ -76,6 +79,9 @@ class Acceptance(ABC):
     needs_actions: bool = False
     keeps_drafts: bool = False
     action_scale: np.ndarray | float = 1.0
+    of_plans: bool = False
+    robot_parameters: ClassVar[Mapping[str, Any]] = {}
+    lockstep_parameters: ClassVar[Mapping[str, Any]] = {}
 
     def check_target(self, target: Signature, fingerprint: str) -> None:  # noqa: B027
         """Refuse an unsuitable target; called before the first draft. By default none is refused.
@@ -148,10 +154,8 @@ def codes_differ(draft: Signature, target: Signature) -> str | None:
     """Return the first difference between the codes of draft and target."""
     ours, theirs = draft.codes, target.codes
     if ours is None or theirs is None:
-        kind = {True: "none", False: "a tokenizer"}
-        return (
-            difference("codes", kind[ours is None], kind[theirs is None]) or "codes: neither has a tokenizer"
-        )
+        kinds = ("none" if codes is None else "a tokenizer" for codes in (ours, theirs))
+        return difference("codes", *kinds) or "codes: neither has a tokenizer"
     return (
         difference("tokenizer_fingerprint", ours.fingerprint, theirs.fingerprint)
         or difference("codebooks", ours.codebooks, theirs.codebooks)

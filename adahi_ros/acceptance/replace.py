@@ -14,6 +14,7 @@ class Replace(Acceptance):
 
     exact = True
     gives_codes = True
+    of_plans = True
 
     def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`."""

@@ -13,6 +13,7 @@ from adahi_lab.evaluation.loaded_policies import DRAFT_CODES, INTENTS, PLANS, Po
 from adahi_lab.methods.actors import CORRECTOR, DRAFT, ON_ROBOT
 from adahi_lab.methods.method_names import COOL
 from adahi_lab.methods.methods import on_task
+from adahi_ros.acceptance.interface import Acceptance
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.gates.registry import GATES
 from adahi_ros.policies.intent.intent import at_target
@@ -45,7 +46,7 @@ def node_parameters(
     method = on_task(name, task)
     files = files.of_method(calibration.task, method.checkpoints, method.backend)
     folder = files.folder.resolve()
-    rule = ACCEPTANCES.get(method.acceptance)  # a paper's may say what it needs: `over_dds`, `in_lockstep`
+    rule = ACCEPTANCES.get(method.acceptance, Acceptance)
     draft = {
         "checkpoint": str(folder / (DRAFT_CODES if method.reply == CODES else DRAFT)),
         "backend": files.backend,
@@ -62,7 +63,7 @@ def node_parameters(
     if method.by_plans:
         late = {"wait_policy": "wait", "command.late_steps": method.delay}
         draft |= late if lockstep else {"wait_policy": method.wait_policy}
-        draft |= getattr(rule, "over_dds", {})
+        draft |= rule.robot_parameters
         if method.verifiers > 1:
             backups = [f"/server_{number}" for number in range(2, method.verifiers + 1)]
             draft |= {"verification.backups": backups, "verification.hedge": "spread"}
@@ -91,7 +92,7 @@ def node_parameters(
         target["intent"] = str(intent)
     target |= _named("rule", method.acceptance_arguments, ACCEPTANCES, method.acceptance)
     if lockstep:
-        target |= getattr(rule, "in_lockstep", {})
+        target |= rule.lockstep_parameters
     return draft, target
 
 

@@ -172,7 +172,7 @@ def _of_template(name: str) -> Alias | None:
 
 def _of_plans(rule: str) -> bool:
     try:
-        return bool(getattr(ACCEPTANCES.get(rule), "of_plans", False))
+        return rule in ACCEPTANCES and ACCEPTANCES[rule].of_plans
     except RegistryError:  # it needs a package that is not installed
         return False
 
@@ -192,8 +192,8 @@ def _declared(name: str, alias: Alias) -> Method | None:
         if at is None:
             return None
     by_plans = follows_plan(proposer)
-    if by_plans and acceptance not in ("", "replace") and not _of_plans(acceptance):
-        allowed = f"replace or {' or '.join(filter(_of_plans, ACCEPTANCES))}"
+    if by_plans and acceptance and not _of_plans(acceptance):
+        allowed = " or ".join(filter(_of_plans, ACCEPTANCES))
         raise ValueError(f"{_shown(name)}: rule: {acceptance}, must be {allowed} where plans are executed")
     return Method(
         name,

@@ -7,8 +7,7 @@ The reply to a run has the kept tokens and the target's next one; the robot send
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from types import MappingProxyType
 
 import numpy as np
 
@@ -22,9 +21,8 @@ class Likeliest(Acceptance):
     """Keeps tokens up to the first that is not the target's likeliest one, and adds that one."""
 
     needs_codes = True
-    of_plans = True  # a method by plans may have this rule, see `method_names`
-    # Parameters of the robot's node.
-    over_dds: ClassVar[Mapping[str, Any]] = {"verification.transport.name": "pipelined"}
+    of_plans = True
+    robot_parameters = MappingProxyType({"verification.transport.name": "pipelined"})
 
     def check_target(self, target: Signature, fingerprint: str) -> None:
         """See `Acceptance`."""

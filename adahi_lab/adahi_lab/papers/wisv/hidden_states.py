@@ -28,7 +28,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
 
 import numpy as np
 
@@ -179,7 +178,7 @@ class HiddenStates(ActionRule, DataRule):
     """
 
     needs_actions = False
-    in_lockstep: ClassVar[Mapping[str, Any]] = {"rule.channel": 0}  # a world that waits has no link
+    lockstep_parameters = MappingProxyType({"rule.channel": 0})  # a world that waits has no link
 
     file: str = argument("", "Weights written by `adahi train states`", optional=True)
     channel: int = argument(1, "1: the head reads the channel; 0: not", 0, 1)
