@@ -5,10 +5,12 @@ export PYTHON ROS
 
 OTHER := $(filter-out jazzy,$(ROS))
 VENV := .venv$(if $(OTHER),-$(OTHER))
+LEROBOT := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/adahi_ros/lerobot/venv
+WITH_LEROBOT := test/policies/remote/test_lerobot_target.py
 TESTS := $(if $(OTHER),test/nodes test/system,test)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-lab faults docs lint closure constraints clean
+.PHONY: help setup demo test test-lab test-lerobot faults docs lint closure constraints clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -27,6 +29,10 @@ test: setup  ## lint, types, tests of the product and a row of each paper; ROS=k
 
 test-lab: setup  ## the other tests of adahi_lab
 	$(VENV)/bin/pytest -n $$(nproc) --dist worksteal -m "not smoke" adahi_lab/test
+
+test-lerobot:  ## the tests with LeRobot 0.6.1, in an environment in your cache (Python 3.12; minutes and gigabytes, once)
+	@tools/set_up lerobot
+	PYTHONPATH=$(CURDIR):$(CURDIR)/adahi_lab $(LEROBOT)/bin/python -m pytest -n $$(nproc) $(WITH_LEROBOT)
 
 faults: setup  ## the tests that need control steps in time, or Ray: before the others, with little beside them
 	$(VENV)/bin/pytest -n $$(nproc) --dist loadfile test/faults $(if $(OTHER),,test/server/ray)

