@@ -538,7 +538,7 @@ class Totals:
         self.steps += 1
         self.transmitted += record.transmitted
         self.verified += record.verified
-        self.commanded += bool(record.action) and not record.by_person
+        self.commanded += bool(record.action) and record.reason is not Reason.PERSON
         coded = record.verified and bool(record.accepted)
         self.coded += coded
         self.kept += coded and all(record.accepted)
