@@ -136,7 +136,7 @@ class Arm:
 
 @pytest.fixture
 def _busy() -> Iterator[None]:
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+    with subprocess.Popen([sys.executable, "-c", "import os; os.nice(5)\nwhile True: pass"]) as process:
         yield
         process.kill()
 
