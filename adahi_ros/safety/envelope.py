@@ -96,7 +96,9 @@ class Envelope:
         for governor, position in zip(self._governors, self._measured(measured), strict=True):
             governor.begin(position)
 
-    def begin_displaced(self, measured: np.ndarray | None, elapsed_s: float) -> bool:
+    def begin_displaced(
+        self, measured: np.ndarray | None, elapsed_s: float, moved: np.ndarray | bool = False
+    ) -> bool:
         """Do as `begin` for entries measured further than `max_step` from their commanded position.
 
         Their position in the next step, if they braked, counts as well. The others keep their velocity.
@@ -104,6 +106,7 @@ class Envelope:
         Args:
             measured: as in `admit`.
             elapsed_s: since the last command.
+            moved: (A,) bool, further entries to begin at their measured position.
 
         Returns:
             Whether there are any.
@@ -113,21 +116,22 @@ class Envelope:
         """
         interval_s, displaced = self._interval(elapsed_s), False
         self._slow(elapsed_s)
-        for governor, position in zip(self._governors, self._measured(measured), strict=True):
-            if governor.strays(position, interval_s):
+        moves = np.broadcast_to(moved, len(self._governors)).tolist()
+        for governor, position, begins in zip(self._governors, self._measured(measured), moves, strict=True):
+            if begins or governor.strays(position, interval_s):
                 governor.begin(position)
                 displaced = True
         return displaced
 
-    def start(self, commanded: np.ndarray, measured: np.ndarray, every: bool) -> np.ndarray:
-        """Return positions (A,) to start from: measured, of every entry or of displaced ones; else commanded.
+    def start(self, commanded: np.ndarray, measured: np.ndarray, moved: np.ndarray | bool) -> np.ndarray:
+        """Return positions (A,) to start from: measured, of moved or displaced entries; else commanded.
 
         Args:
             commanded: (A,), the last command.
             measured: (A,), NaN where unknown.
-            every: else only entries further than `max_step` from their command.
+            moved: (A,) bool, or one for all, beside entries further than `max_step` from their command.
         """
-        moved = every | (np.abs(measured - commanded) > self.limits.max_step)
+        moved = moved | (np.abs(measured - commanded) > self.limits.max_step)
         return np.where(np.isfinite(measured) & moved, measured, commanded)
 
     @property
@@ -270,15 +274,35 @@ class Following:
             measured: (A,) positions, NaN where unknown; None if all are unknown.
             now_s: the time.
         """
+        window = self._window(now_s)
+        if not self._checks or measured is None or not window or now_s - self._since_s < WINDOW_S:
+            return None
+        beyond = np.flatnonzero(_outside(measured, window) > self._limit)
+        return int(beyond[0]) if len(beyond) else None
+
+    def distance(self, measured: np.ndarray, left: np.ndarray, now_s: float) -> np.ndarray:
+        """Return how far (A,) an arm is measured from all positions where its commands may have brought it.
+
+        Args:
+            measured: (A,), NaN where unknown.
+            left: (A,), where it was measured at the last command, which it never quite reaches; NaN: unknown.
+            now_s: the time.
+        """
+        window = self._window(now_s)
+        return _outside(measured, [*window, left]) if window else np.zeros_like(measured)
+
+    def _window(self, now_s: float) -> list[np.ndarray]:
+        """Forget commands from before the window; return the others (A,), oldest first."""
         while len(self._commands) > 1 and self._commands[1][0] <= now_s - WINDOW_S:
             self._commands.popleft()  # the last one before the window applies at its start
-        if not self._checks or measured is None or not self._commands or now_s - self._since_s < WINDOW_S:
-            return None
-        window = np.array([positions for _, positions in self._commands])
-        with np.errstate(invalid="ignore"):
-            off = np.maximum(window.min(axis=0) - measured, measured - window.max(axis=0))
-            beyond = np.flatnonzero(off > self._limit)
-        return int(beyond[0]) if len(beyond) else None
+        return [positions for _, positions in self._commands]
+
+
+def _outside(measured: np.ndarray, places: list[np.ndarray]) -> np.ndarray:
+    """Return the distance (A,) of a position from the range of places (A,), NaN where it is unknown."""
+    with np.errstate(invalid="ignore"):
+        low, high = np.fmin.reduce(places), np.fmax.reduce(places)
+        return np.asarray(np.maximum(0.0, np.maximum(low - measured, measured - high)))
 
 
 TURN = 2.0 * math.pi
@@ -359,6 +383,7 @@ class Motion:
         resting: positions were held in a gap, and have not been moved since.
         anywhere: the arm may start anywhere.
         pressed_at: (A,), where it was measured at the newest press since it moved; None without one.
+        left_at: (A,), where it was measured at the newest action; None where that is unknown.
     """
 
     period_s: float
@@ -372,6 +397,7 @@ class Motion:
     resting: bool = False
     anywhere: bool = True
     pressed_at: np.ndarray | None = None
+    left_at: np.ndarray | None = None
 
     def elapsed_s(self, now_s: float) -> float:
         """Return the time since the last command, for the next one."""
@@ -383,16 +409,20 @@ class Motion:
         """Whether the arm stands, because the last command is long ago."""
         return now_s - self.put_s >= RESTS * self.period_s
 
+    def pause(self, now_s: float) -> bool:
+        """Whether the gap is long enough for the arm to be moved in it."""
+        return self.gap(now_s) and now_s - self.put_s >= PAUSE_S
+
     def put(self, command: np.ndarray) -> None:
         """Note a command (A,)."""
         known = self.at is not None and self.interval_s > 0.0
         self.speeds = (command - self.at) / self.interval_s if known else None
         self.at = command
 
-    def begins(self, now_s: float) -> None:
-        """Note that the next command moves the arm."""
+    def begins(self, measured: np.ndarray | None, now_s: float) -> None:
+        """Note that the next command moves the arm, and where (A,) it is measured."""
         self.moving, self.resting, self.rested, self.moved_s = True, False, 0, now_s
-        self.anywhere, self.pressed_at = False, None
+        self.anywhere, self.pressed_at, self.left_at = False, None, measured
 
     def brakes(self, at_rest: bool) -> None:
         """Note a command that brakes the arm; at rest, it stands once it has reached it."""

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from adahi_ros.safety.command_limits import Judge
-from adahi_ros.safety.envelope import PAUSE_S, Envelope, Following, Motion, stopping_path
+from adahi_ros.safety.envelope import Envelope, Following, Motion, stopping_path
 from adahi_ros.safety.holds import REPORTED_AS, Event, Hold, State
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.measured_jumps import SETTLED_S, MeasuredArm
@@ -24,6 +24,7 @@ LASTING = frozenset(REPORTED_AS.values()) | {Intervention.UNVERIFIED}  # counted
 HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 WITH_PERSON = frozenset((Hold.TAKEN, Hold.UNLIKE))  # let the commands pass of a person who has taken over
 NOTHING: frozenset[Hold] = frozenset()
+PUSHED = 0.05  # of max_step: an arm that is measured this far from its commands was pushed; less is noise
 ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
 OWED = frozenset((Intervention.DISABLED, Intervention.STALE, Intervention.DEACTIVATED))
 
@@ -51,7 +52,8 @@ class Guard:
     So a hold in a gap sends positions nothing: the last one would bring back an arm that was moved meanwhile.
 
     Motion starts at the measured position once the robot has rested for `SETTLED_S`. Earlier it starts at the
-    last command, because the measurement lags. An entry further than `max_step` from there was displaced: it
+    last command, because the measurement lags; after a pause, an entry that is measured where no command
+    brought it starts there. An entry further than `max_step` from there was displaced: it
     starts at its measured position after a press that follows the measurement; at once after an activation
     or in a new episode.
 
@@ -241,7 +243,7 @@ class Guard:
             return self._stand(Intervention.WORKSPACE, now_s)
         elapsed_s = motion.elapsed_s(now_s)
         self._held, self._why = False, None
-        motion.begins(now_s)
+        motion.begins(measured, now_s)
         began = (Intervention.DISPLACED,) if displaced else ()
         self.velocities = motion.velocities(admitted.action, elapsed_s, self._envelope.limits.velocity)
         self._commanded = self._put(Admitted(admitted.action, began + admitted.interventions))
@@ -326,7 +328,7 @@ class Guard:
         A last velocity or effort may go on in a gap.
         """
         motion = self._motion
-        motion.resting |= motion.gap(now_s) and now_s - motion.put_s >= PAUSE_S
+        motion.resting |= motion.pause(now_s)
         return motion.resting and bool(self._envelope.positions.all())
 
     def _brake(self, why: Intervention, now_s: float) -> np.ndarray | None:
@@ -341,16 +343,24 @@ class Guard:
 
     def _begin(self, measured: np.ndarray | None, gap: bool, now_s: float) -> bool:
         """Start at the robot's position after a hold or a gap; return whether it was displaced meanwhile."""
-        motion = self._motion
-        displaced = self._envelope.begin_displaced(measured, now_s - motion.put_s)
+        motion, moved = self._motion, self._moved(measured, now_s)
+        displaced = self._envelope.begin_displaced(measured, now_s - motion.put_s, moved)
         settled = (gap or not motion.moving) and now_s - motion.moved_s >= SETTLED_S
         if settled:
             self._envelope.begin(measured)
         if settled or displaced:
             self._following.reset()
             if measured is not None and motion.at is not None:
-                motion.at, motion.speeds = self._envelope.start(motion.at, measured, settled), None
+                motion.at, motion.speeds = self._envelope.start(motion.at, measured, moved | settled), None
         return displaced
+
+    def _moved(self, measured: np.ndarray | None, now_s: float) -> np.ndarray:
+        """Return the entries (A,) that something else than commands moved in a pause, as far as is known."""
+        motion, positions = self._motion, self._envelope.positions
+        if measured is None or motion.left_at is None or not motion.pause(now_s):
+            return np.zeros(len(positions), dtype=bool)
+        off = self._following.distance(measured, motion.left_at, now_s)  # NaN where unknown
+        return positions & (off > PUSHED * self._envelope.limits.max_step)
 
     def place(self, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
         """Return where (A,) a robot at rest starts to move, NaN where unknown; `measured` as in `act`."""
@@ -358,7 +368,8 @@ class Guard:
         if measured is None or at is None:
             return measured if at is None else at
         measured = self._unwrapped(measured, at)
-        return self._envelope.start(at, measured, now_s - self._motion.moved_s >= SETTLED_S)
+        moved = self._moved(measured, now_s)
+        return self._envelope.start(at, measured, moved | (now_s - self._motion.moved_s >= SETTLED_S))
 
     def _refused(self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float) -> bool:
         """Whether a judge refuses an action, or the arm's braking path from it."""

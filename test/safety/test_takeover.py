@@ -90,9 +90,9 @@ def test_a_takeover_ends_the_points_and_the_person_starts_at_rest(
 class TwoEntries:
     """A person beside an arm of two entries, which has a clock of its own."""
 
-    def __init__(self, measured: MeasuredPositions, fields: list[str]) -> None:
+    def __init__(self, measured: MeasuredPositions, fields: list[str], max_step: float = np.inf) -> None:
         self.now_s, self.permission = 100.0, Permission(False, 0.5)
-        limits = limits_of(2, position=(-1.0, 1.0))
+        limits = limits_of(2, position=(-1.0, 1.0), max_step=max_step)
         envelope, config = Envelope(limits, fields, PERIOD_S), GuardConfig(PERIOD_S, HOLD_AFTER_S)
         self.guard = Guard(envelope, config, self.permission, self.now_s)
         self.guard.start(self.now_s)
@@ -152,14 +152,47 @@ def test_a_person_drives_beside_a_gripper_of_which_nothing_is_known() -> None:
         assert outgoing.left.tolist() == [False, True]
 
 
-def test_an_arm_that_was_pushed_in_a_gap_stays_in_the_hands_of_a_person() -> None:
-    arm = TwoEntries(MeasuredPositions(("joint_0", "joint_1"), (0, 1)), ["positions"] * 2)
+ARM = MeasuredPositions(("joint_0", "joint_1"), (0, 1))
+PAUSES = pytest.mark.parametrize("pause_s", [0.1, 0.2, 0.9 * HOLD_AFTER_S])
+
+
+@PAUSES
+def test_an_arm_that_was_pushed_in_a_gap_stays_in_the_hands_of_a_person(pause_s: float) -> None:
+    arm = TwoEntries(ARM, ["positions"] * 2, max_step=0.2)
     for _ in range(20):
         outgoing = arm.limit([7.0, 3.0], [0.1, 0.2])
     assert outgoing.command is not None
-    arm.now_s += 0.9 * HOLD_AFTER_S
+    arm.now_s += pause_s
     for _ in range(3):
         outgoing = arm.limit([7.0, 3.0], [0.15, 0.2])
         if outgoing.command is not None:
             np.testing.assert_allclose(outgoing.command, [0.15, 0.2], atol=1e-9)
     assert outgoing.command is not None
+
+
+@PAUSES
+def test_an_arm_that_hangs_below_its_commands_does_not_creep_in_gaps(pause_s: float) -> None:
+    arm = TwoEntries(ARM, ["positions"] * 2, max_step=0.2)
+    place, draw = np.array([0.1, 0.2]), np.random.default_rng(1)
+    for step in range(60):
+        if step % 10 == 9:
+            arm.now_s += min(pause_s, 0.4)
+        error = draw.uniform(-0.03, -0.025, 2) if step else np.zeros(2)
+        outgoing = arm.limit([7.0, 3.0], list(place + error))
+        if step > 10:
+            assert outgoing.command is not None
+            np.testing.assert_allclose(outgoing.command, place, atol=1e-9)
+
+
+@PAUSES
+def test_a_measurement_that_lags_does_not_bring_an_arm_back(pause_s: float) -> None:
+    arm = TwoEntries(ARM, ["positions"] * 2, max_step=0.2)
+    before = arm.limit([7.0, 3.0], [0.1, 0.2]).command
+    for step in range(1, 9):
+        outgoing = arm.limit([7.0 + 0.02 * step, 3.0], [0.1 + 0.02 * max(0, step - 4), 0.2])
+    arm.now_s += min(pause_s, 0.4)
+    after = arm.limit([7.16, 3.0], [0.1 + 0.02 * 6, 0.2]).command
+    assert before is not None
+    assert outgoing.command is not None
+    assert after is not None
+    np.testing.assert_allclose(after, outgoing.command, atol=1e-9)
