@@ -64,17 +64,27 @@ def metadata_of(folder: Path) -> PolicyMetadata:
     try:
         sizes = {name: (each["type"], tuple(map(int, each["shape"]))) for name, each in inputs.items()}
         (action_dim,) = outputs[ACTION]["shape"]
-        state = {name: shape[0] for name, (kind, shape) in sizes.items() if kind in ("STATE", "ENV")}
-        images = {
-            name: (shape[1], shape[2])
-            for name, (kind, shape) in sizes.items()
-            if kind == "VISUAL" and not name.startswith(EMPTY_CAMERA)
-        }
         horizon, history = chunks[0], int(config.get("n_obs_steps", 1))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         raise ValueError(
             f"{path}: must have a type that predicts chunks of actions, input_features and output_features"
         ) from None
+    images = {
+        name: shape[1:]
+        for name, (kind, shape) in sizes.items()
+        if kind == "VISUAL" and len(shape) == 3 and shape[0] == 3
+    }
+    state = {
+        name: shape[0]
+        for name, (kind, shape) in sizes.items()
+        if kind in ("STATE", "ENV") and len(shape) == 1
+    }
+    for name in sizes.keys() - images.keys() - state.keys():
+        kind, shape = sizes[name]
+        raise ValueError(
+            f"{path}: {name}: {kind} of shape {shape}, must be a state (N,) or an image (3, rows, columns)"
+        )
+    images = {name: size for name, size in images.items() if not name.startswith(EMPTY_CAMERA)}
     tokenized = any(
         step.get("registry_name") == "tokenizer_processor" for step in _steps(folder, PROCESSORS[0])
     )

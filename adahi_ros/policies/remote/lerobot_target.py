@@ -30,9 +30,9 @@ from adahi_ros.core.schema import Text, checked, one_of
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling, TooManyAtOnceError
 from adahi_ros.policies.networks.computing import DTYPES, autocast, device_called
-from adahi_ros.policies.remote.described import PolicyMetadata, described
+from adahi_ros.policies.remote.described import described
 from adahi_ros.policies.remote.lerobot_folder import checked_folder, import_lerobot, read_config
-from adahi_ros.policies.remote.lerobot_metadata import EMPTY_CAMERA, TASK_TYPES, learnt_ranges
+from adahi_ros.policies.remote.lerobot_metadata import learnt_ranges, metadata_of
 from adahi_ros.policies.remote.target_fields import TargetFile
 
 ACTION, TASK, IMAGES = "action", "task", "observation.images"
@@ -94,7 +94,9 @@ class LeRobotTarget(Policy):
         config.device = str(self._device)
         moved = {"device_processor": {"device": config.device}}
         self._before, self._after = make_pre_post_processors(config, path, preprocessor_overrides=moved)
-        self._interface = interface = described(file, _own_words(config, self._before, self._after), TASK)
+        own = metadata_of(path)
+        own = replace(own, action_scale=_action_scale(config, self._before, self._after, own.action_dim))
+        self._interface = interface = described(file, own, TASK)
         # Committed actions are absolute, so they cannot guide what this file calls relative.
         self._guided = not file.compile and not file.relative and hasattr(config, "rtc_config")
         if self._guided:
@@ -202,52 +204,14 @@ class LeRobotTarget(Policy):
         return torch.stack([torch.randn(shape, generator=each) for each in generators]).to(self._device)
 
 
-def _own_words(config: Any, before: Any, after: Any) -> PolicyMetadata:
-    """Return a policy's own description, from the files that LeRobot wrote.
-
-    Raises:
-        ValueError: it reads an unsupported input, or proposes no action chunks.
-    """
-    from lerobot.configs.types import FeatureType
-    from lerobot.processor import TokenizerProcessorStep
-
-    state, images = {}, {}
-    for name, feature in config.input_features.items():
-        shape = tuple(feature.shape)
-        if feature.type is FeatureType.VISUAL and len(shape) == 3 and shape[0] == 3:
-            if not name.startswith(EMPTY_CAMERA):
-                images[name] = shape[1:]
-        elif feature.type in (FeatureType.STATE, FeatureType.ENV) and len(shape) == 1:
-            state[name] = shape[0]
-        else:
-            read = f"{feature.type.value} of shape {shape}"
-            raise ValueError(f"folder: {name}: {read}, must be a state (N,) or an image (3, rows, columns)")
-    if config.action_feature is None or len(config.action_feature.shape) != 1:
-        raise ValueError("folder: output_features: must have action, of A numbers")
-    (action_dim,) = config.action_feature.shape
-    reads_task = (
-        any(isinstance(step, TokenizerProcessorStep) for step in before.steps) or config.type in TASK_TYPES
-    )
+def _action_scale(config: Any, before: Any, after: Any, action_dim: int) -> np.ndarray:
+    """Return how far an action (A,) moves while the policy's own output goes from 0 to 1."""
     nothing = {name: torch.zeros(2, *feature.shape) for name, feature in config.input_features.items()}
     before({**nothing, TASK: ["", ""], ACTION: None})  # relative actions are added to the state that it saw
     ends = after(torch.stack([torch.zeros(action_dim), torch.ones(action_dim)]))
     scale = np.abs((ends[1] - ends[0]).numpy())
     scale[scale < SMALLEST] = 1.0  # an action that was constant in the data
-    history = getattr(config, "n_obs_steps", 1)
-    return PolicyMetadata(history, _chunk_size(config), action_dim, state, images, reads_task, scale)
-
-
-def _chunk_size(config: Any) -> int:
-    """Return the number of actions that `predict_action_chunk` returns.
-
-    Raises:
-        ValueError: the policy predicts no chunks.
-    """
-    for name in ("action_chunk_size", "chunk_size", "n_action_steps"):
-        found = getattr(config, name, None)
-        if isinstance(found, int):
-            return found
-    raise ValueError(f"folder: type: {config.type!r}, must be a policy that predicts chunks of actions")
+    return scale
 
 
 def _enable_guidance(config: Any) -> None:

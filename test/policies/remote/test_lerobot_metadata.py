@@ -48,10 +48,12 @@ def test_the_config_says_what_a_policy_reads_and_plans(tmp_path: Path) -> None:
     assert metadata_of(pretrained(tmp_path / "vla", {}, tokenizer=True)).instruction
 
 
-@pytest.mark.parametrize("changes", [{"input_features": None, "chunk_size": None, "n_action_steps": None}])
-def test_a_config_of_another_kind_is_named(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_a_config_of_another_kind_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"config\.json: must have a type that predicts chunks"):
-        metadata_of(pretrained(tmp_path, {}, **changes))
+        metadata_of(pretrained(tmp_path, {}, chunk_size=None, n_action_steps=None))
+    flat = {FRONT: {"type": "VISUAL", "shape": [480, 640]}}
+    with pytest.raises(ValueError, match=r"front: VISUAL of shape \(480, 640\), must be a state"):
+        metadata_of(pretrained(tmp_path, {}, input_features=flat))
     with pytest.raises(ValueError, match="no such file; expected the folder pretrained_model of LeRobot"):
         metadata_of(tmp_path / "elsewhere")
 
