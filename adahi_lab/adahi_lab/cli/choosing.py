@@ -73,5 +73,5 @@ def choose(
             f"on a robot, replies must take less than half of a plan: {0.5 * actions / rate_hz:.2g} s "
             f"({actions} actions at {rate_hz:g} Hz)"
         )
-    write = comparison_figures(task, seed, episodes, found, policies, figures)
+    write = comparison_figures(comparison, episodes, figures)
     write_json(json_file, {**write, "chosen": choice.name, "as_good": list(choice.as_good)})

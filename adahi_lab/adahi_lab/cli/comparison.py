@@ -19,24 +19,27 @@ from adahi_ros.cli.options import number
 from adahi_ros.cli.terminal import command_line, console, say
 
 if TYPE_CHECKING:
-    from adahi_lab.calibration.parameter_file import Calibration
-    from adahi_lab.evaluation.loaded_policies import Policies
+    from adahi_lab.evaluation.evaluate import Comparison
     from adahi_lab.figures import Figures
 
 
 def comparison_figures(
-    task: str, seed: int, episodes: int, found: Calibration, policies: Policies, figures: Mapping[str, object]
+    comparison: Comparison, episodes: int, figures: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the figures of a comparison as they are written."""
+    """Return the figures of a comparison as they are written, with the weights that each method uses."""
+    from adahi_lab.methods.methods import METHODS
+
+    parameters = {}
+    for name in figures:
+        method = METHODS[name].on(comparison.task)
+        policies = comparison.of_method(method).files.load()
+        parameters[name] = {need: getattr(policies, need).signature.parameters for need in method.needs}
     return {
-        "task": file_name(task),
-        "seed": seed,
+        "task": file_name(comparison.task),
+        "seed": comparison.seed,
         "episodes": episodes,
-        "draft_temperature": found.draft_temperature,
-        "parameters": {
-            "draft": policies.draft.signature.parameters,
-            "target": policies.target.signature.parameters,
-        },
+        "draft_temperature": comparison.calibration.draft_temperature,
+        "parameters": parameters,
         "methods": figures,
     }
 
@@ -133,7 +136,7 @@ def evaluate(
     if paired is not None:
         say("")
         console.print(paired)
-    written = comparison_figures(task, seed, episodes, found, files.load(), figures)
+    written = comparison_figures(comparison, episodes, figures)
     if swapped is not None:
         written["swap"] = asdict(swapped)
     if action_noise:

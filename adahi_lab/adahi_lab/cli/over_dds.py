@@ -106,7 +106,6 @@ def demo(
     names = parse_methods(for_task(chosen, name_of_files, folder), on_air=True)
     numbers = evaluation_episodes(episodes)
     picture = options.picture_or_default(picture, f"demo-{name_of_files}")
-    policies = files.load()
     found = setup.calibrated(task, files, workers, names)
     spec = make(task).spec
     rate_hz = spec.control_rate_hz
@@ -156,7 +155,7 @@ def demo(
                 f"{_aged(runs[name].steps)}{_crossed(figures[name])}"
             )
     console.print(method_table(figures, f"{name_of_files} over DDS, {episodes} episodes, seed {seed}"))
-    write_json(json_file, comparison_figures(task, seed, episodes, found, policies, figures))
+    write_json(json_file, comparison_figures(compared, episodes, figures))
     draw_run(task, runs, figures, picture)
     say(f"picture: {picture}")
     if bags:

@@ -30,7 +30,8 @@ def test_evaluate_writes_what_was_measured(
     assert "McNemar" in result.output
     assert written["methods"]["draft"]["transmission_rate"] == 0.0
     assert written["draft_temperature"] == 1.0
-    assert written["parameters"].keys() == {"draft", "target"}
+    assert written["parameters"]["draft"].keys() == {"draft"}
+    assert written["parameters"]["adahi"].keys() == {"draft", "target"}
 
 
 def test_evaluate_swaps_goals_where_the_task_allows_it(
