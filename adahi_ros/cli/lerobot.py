@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi lerobot init`: the files of a robot, from a policy of LeRobot's and the driver of the arm."""
+"""`adahi lerobot`: the files of a robot, from a policy of LeRobot's, and a driver of its arm."""
 
 from __future__ import annotations
 
 import json
 import math
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Exit, Option
+from typer import Argument, Context, Exit, Option
 
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import command_line, say
+from adahi_ros.start import become
 
 if TYPE_CHECKING:
     from adahi_ros.policies.remote.described import PolicyMetadata
 
-DRIVERS = {"so101_ros2": "so101"}
+DRIVE = "lerobot"
+ARM = "adahi_ros.nodes.robot.lerobot_arm"
+DRIVERS = {"so101_ros2": "so101", DRIVE: "so101_lerobot"}
 """Contracts of drivers that run LeRobot's own classes: their zero is LeRobot's."""
 STATE, ACTION, SUFFIX = "observation.state", "action", ".pos"
 NAMES = ("contract.yaml", "target.yaml", "params.yaml", "slow.yaml")
@@ -34,7 +38,8 @@ def init(
         Path | None, Option(help="The dataset that it learned from: its rate, and the order of its joints.")
     ] = None,
     driver: Annotated[
-        str, Option(help="so101_ros2, or the contract of another driver: a shipped name or a YAML file.")
+        str,
+        Option(help="so101_ros2; lerobot for 'drive'; or another driver's contract, shipped or a file."),
     ] = "so101_ros2",
     calibration: Annotated[
         Path | None,
@@ -98,6 +103,21 @@ def init(
         raise Exit(1)
 
 
+def drive(context: Context, namespace: options.Namespace = "") -> None:
+    """Drive an arm by LeRobot's own classes, until Ctrl-C: publish joints and cameras, take commands.
+
+    Arguments as those of lerobot-teleoperate, --robot.type and so on; --teleop for a leader arm; then
+    --ros-args.
+    """
+    from adahi_ros.policies.remote.lerobot_metadata import INSTALL
+
+    for name, how in (("rclpy", None), ("lerobot", f"lerobot drive: LeRobot is not installed: {INSTALL}")):
+        if find_spec(name) is None:
+            raise ModuleNotFoundError(how or f"No module named {name!r}", name=how or name)
+    ours = ["-r", f"__ns:=/{namespace.strip('/')}"] if namespace.strip("/") else []
+    become(ARM, *context.args, "--ros-args", *ours)
+
+
 def _contract(
     own: PolicyMetadata, dataset: Path | None, driver: str, motors: dict[str, Any], unit: str
 ) -> dict[str, Any]:
@@ -128,7 +148,10 @@ def _contract(
         raise ValueError(f"--driver: {driver}: commands {', '.join(found)}, must be {', '.join(orders[1])}")
     cameras = {
         key: {
-            "channel": {"topic": f"/{key.rpartition('.')[2]}/image_raw", "type": "sensor_msgs/msg/Image"},
+            "channel": {
+                "topic": f"{'' if driver == DRIVE else '/'}{key.rpartition('.')[2]}/image_raw",
+                "type": "sensor_msgs/msg/Image",
+            },
             "apply": [{"resize": list(size)}],
             "align": {"strategy": "hold", "tolerance_ms": 100},
         }
@@ -215,8 +238,7 @@ def _at(operators: list[Any], places: list[int]) -> list[Any]:
 def _operators(source: dict[str, Any], motors: dict[str, Any], unit: str, same_zero: bool) -> list[Any]:
     """Return what makes LeRobot's unit of a driver's positions in rad, as LeRobot's calibration has it."""
     joints = [_joint(path) for path in source["select"]]
-    hand = GRIPPER in joints
-    if (same_zero and (hand or unit == "degrees")) or (unit == "degrees" and not motors):
+    if (same_zero and (joints == [GRIPPER] or unit == "degrees")) or (unit == "degrees" and not motors):
         return list(source.get("apply", []))
     offsets, scales = [], []
     for joint in joints:
@@ -233,11 +255,10 @@ def _operators(source: dict[str, Any], motors: dict[str, Any], unit: str, same_z
         zero = low if joint == GRIPPER else (low + high) / 2.0
         offsets.append(round((CENTRE - zero) * 360.0 / TICKS, 4))
         whole = 100.0 if joint == GRIPPER else 200.0
-        scales.append(round(turned * whole / (high - low) * TICKS / 360.0, 6))
-    found: list[Any] = ["rad2deg"]
-    if not same_zero:
-        found.append({"offset": offsets})
-    if hand or unit == "range":
+        is_so = same_zero if joint == GRIPPER else unit == "degrees"
+        scales.append(1.0 if is_so else round(turned * whole / (high - low) * TICKS / 360.0, 6))
+    found: list[Any] = list(source.get("apply", [])) if same_zero else ["rad2deg", {"offset": offsets}]
+    if set(scales) != {1.0}:
         found.append({"scale": scales})
     return found
 

@@ -17,6 +17,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "contract check": "adahi_ros.cli.contracts:check",
         "contract mock": "adahi_ros.cli.mock_arm:mock",
         "lerobot init": "adahi_ros.cli.lerobot:init",
+        "lerobot drive": "adahi_ros.cli.lerobot:drive",
         "record": "adahi_ros.cli.bags:record",
         "bag repair": "adahi_ros.cli.bags:recover_bag",
         "serve fleet": "adahi_ros.cli.fleet_up:up",
@@ -29,10 +30,11 @@ OURS = VerbHelp(
     panels={"Start": ("watch",), "Robot": ("contract", "lerobot", "record", "bag", "serve", "keys")},
     groups={
         "contract": "Contracts: what a robot's observation and action are made of.",
-        "lerobot": "Policies of LeRobot's: the files of a robot for one.",
+        "lerobot": "Policies and arms of LeRobot's: the files of a robot, and a driver.",
         "bag": "A robot's bags: repair them.",
         "serve": "Serve policies to a fleet of robots.",
     },
+    settings={"lerobot drive": {"allow_extra_args": True, "ignore_unknown_options": True}},
 )
 
 HELP: Registry[object] = Registry("adahi_ros.verb_help", {"adahi_ros": OURS})

@@ -160,6 +160,44 @@ def test_a_calibration_makes_ranges_of_joints_and_zeros_of_other_drivers(
     assert "elbow_flex: {}, must have range_min" in fails("lerobot", "init", *given, tmp_path / "no")
 
 
+def test_lerobots_own_driver_has_lerobots_numbers(tmp_path: Path, run: Run) -> None:
+    calibration = tmp_path / "my_arm.json"
+    calibration.write_text(json.dumps(MOTORS))
+    given = "--driver", "lerobot", "--dataset", dataset(tmp_path / "data", ["gripper", *JOINTS[:5]])
+    contracts = {}
+    for unit, ends in (("degrees", (LOW, HIGH)), ("range", ([0.0] + [-70.0] * 5, [100.0] + [70.0] * 5))):
+        out = tmp_path / unit
+        options = "--out", out / "arm", "--calibration", calibration, "--unit", unit
+        assert (
+            "does not fit" not in run("lerobot", "init", act(out / "policy", *ends), *given, *options).output
+        )
+        contracts[unit] = load_contract(str(out / "arm/contract.yaml"))
+    assert [each.channel.topic for each in contracts["degrees"].cameras] == [
+        "front/image_raw",
+        "wrist/image_raw",
+    ]
+    assert contracts["degrees"].action.select[0] == "positions.gripper"
+    np.testing.assert_array_equal(in_policy(contracts["degrees"], 40.0), 40.0)
+    of_range = [40.0] + [40.0 * 200 / 2400 * 4095 / 360] * 5
+    np.testing.assert_allclose(in_policy(contracts["range"], 40.0), of_range, rtol=1e-5)
+
+
+def test_no_driver_without_lerobot(fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adahi_ros.cli.lerobot.find_spec", lambda name: name == "rclpy" or None)
+    said = fails("lerobot", "drive", "--robot.type=so101_follower")
+    assert "LeRobot is not installed: pip install lerobot==0.6.1" in said
+
+
+def test_the_driver_gets_lerobots_arguments(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    became: list[str] = []
+    monkeypatch.setattr("adahi_ros.cli.lerobot.find_spec", lambda name: name)
+    monkeypatch.setattr("adahi_ros.cli.lerobot.become", lambda *words: became.extend(words))
+    own = "--robot.type=so101_follower", "--robot.cameras={front: {fps: 30}}"
+    run("lerobot", "drive", *own, "--namespace", "follower", "--ros-args", "-p", "silence_s:=0.2")
+    ros = ["--ros-args", "-p", "silence_s:=0.2", "--ros-args", "-r", "__ns:=/follower"]
+    assert became == ["adahi_ros.nodes.robot.lerobot_arm", *own, *ros]
+
+
 def test_a_policy_in_another_unit_does_not_fit(tmp_path: Path, run: Run) -> None:
     ticks = act(tmp_path / "ticks", [500.0] * 6, [3500.0] * 6)
     output = run("lerobot", "init", ticks, "--out", tmp_path / "arm", status=1).output

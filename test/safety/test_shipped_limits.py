@@ -64,7 +64,7 @@ def test_beyond_its_actions_a_task_is_limited(spec: TaskSpec) -> None:
 
 def test_every_shipped_file_is_read_and_no_task_is_without() -> None:
     files = {path.stem for path in asset_files("config/limits")}
-    assert files == {*TASKS, *ARMS}
+    assert files == {*TASKS, *ARMS, "so101_lerobot"}
 
 
 def test_a_robot_that_must_have_limits_takes_every_shipped_file(spec: TaskSpec) -> None:
@@ -116,6 +116,16 @@ def test_an_arms_limits_hold_whatever_of_it_is_commanded(name: str) -> None:
     arm = [path.partition(".")[2] for path in load_contract(name).action.sinks[0].source.select]
     for field in ("positions", "velocities"):
         load_limits(asset(f"config/limits/{name}.yaml"), arm, [field] * len(arm), arm)
+
+
+def test_the_limits_in_lerobots_units_are_those_in_radians() -> None:
+    what = commanded(load_contract("so101_lerobot").action)
+    degrees = named_limits("so101_lerobot", True, what, load_contract("so101_lerobot").measured(what.names))
+    arm = slice(0, 5)
+    for name in ("position_low", "position_high", "velocity", "acceleration", "max_step"):
+        of_each = [getattr(each, name)[arm] for each in (degrees, shipped("so101", what.names))]
+        np.testing.assert_allclose(of_each[0], np.rad2deg(of_each[1]), rtol=4e-3)
+    assert (degrees.following[arm] < degrees.max_step[arm]).all()
 
 
 def test_the_pandas_limits_are_those_of_no_other_arm() -> None:

@@ -12,12 +12,11 @@ from typing import Any
 import torch
 
 from adahi_ros.core.files import read_json
-from adahi_ros.policies.remote.lerobot_metadata import CONFIG, PROCESSORS
+from adahi_ros.policies.remote.lerobot_metadata import CONFIG, INSTALL, PROCESSORS
 
 WEIGHTS = "model.safetensors"
 TRAINED = "pretrained_model"  # the trainer's name of the folder
 ADAPTER = "adapter_config.json"
-INSTALL = "pip install lerobot==0.6.1 (Python 3.12 or 3.13), lerobot==0.4.4 (3.10 or 3.11)"
 BACKBONE = "pretrained_backbone_weights"
 
 

@@ -18,6 +18,7 @@ from adahi_ros.core.signature import ACTION, Ranges, Signature
 from adahi_ros.policies.remote.described import DescribedTarget, PolicyMetadata, described
 from adahi_ros.policies.remote.target_fields import TargetFile
 
+INSTALL = "pip install lerobot==0.6.1 (Python 3.12 or 3.13), lerobot==0.4.4 (3.10 or 3.11)"
 CONFIG = "config.json"
 EMPTY_CAMERA = "observation.images.empty_camera_"  # LeRobot fills it with black itself
 TASK_TYPES = ("groot", "wall_x")  # types that read the task without LeRobot's tokenizer step
