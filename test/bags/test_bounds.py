@@ -60,12 +60,3 @@ def test_a_compressed_file_over_its_bound_is_refused_in_recovery_too(
         list(read_bag(bag, WANTED))
     with pytest.raises(BagError, match=r"unpack to more than \d+, must be at most that"):
         list(read_bag(bag, WANTED, on_loss=lambda loss: None))
-
-
-def test_a_message_of_a_sound_bag_is_bounded_by_the_reader(
-    lines: list[Any], in_bag: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bag = in_bag(lines[:50], storage="mcap", compression="storage")
-    monkeypatch.setattr(bounds, "LARGEST_CHUNK", 100)
-    with pytest.raises(BagError, match=r"uncompressed_size: \d+, must be at most 100"):
-        list(read_bag(bag, WANTED))

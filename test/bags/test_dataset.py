@@ -215,13 +215,6 @@ def test_a_bag_without_one_observation_is_named_with_its_commonest_faults(
         read_dataset([in_bag(lines)], other)
 
 
-def test_a_bag_without_a_step_among_others_is_reported_by_its_steps(
-    bag: Path, lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
-) -> None:
-    found = read_dataset([bag, in_bag(refused(lines))], contract)
-    assert [each["steps"] for each in found.summary["bags"]] == [360, 0]
-
-
 def test_a_survey_counts_what_the_node_would_have_made(
     lines: list[Any], contract: Contract, contract_values: dict[str, Any], in_bag: Callable[..., Path]
 ) -> None:

@@ -49,18 +49,6 @@ def cut(file: Path, length: int) -> None:
 
 
 @pytest.mark.parametrize(("storage", "compression"), EVERY_FORM)
-def test_a_whole_bag_is_read_as_ever(
-    storage: str, compression: str, lines: list[Any], in_bag: Callable[..., Path]
-) -> None:
-    bag = in_bag(lines[:200], storage=storage, compression=compression)
-    whole = comparable(read_bag(bag, WANTED))
-    assert len(whole) > 100
-    assert remains(bag) == (whole, "")
-    if compression != "file":
-        assert remains(only_file(bag))[0] == whole
-
-
-@pytest.mark.parametrize(("storage", "compression"), EVERY_FORM)
 def test_of_a_file_that_was_cut_off_the_beginning_is_read(
     storage: str, compression: str, lines: list[Any], in_bag: Callable[..., Path]
 ) -> None:
@@ -108,20 +96,6 @@ def test_of_wholly_compressed_files_what_can_be_unpacked_is_read(
     assert times == [*range(1, len(times) - 9), *range(21, 31)]
     assert 22 < len(times) < 30
     assert "no metadata.yaml that can be read; some_1" in losses[0]
-
-
-def test_of_a_database_that_was_cut_off_about_as_much_is_read_as_is_there(
-    lines: list[Any], in_bag: Callable[..., Path]
-) -> None:
-    bag = in_bag(lines, storage="sqlite3")
-    whole, file = comparable(read_bag(bag, WANTED)), only_file(bag)
-    content = file.read_bytes()
-    for share in (0.5, 0.75, 0.9):
-        file.write_bytes(content[: round(share * len(content))])
-        found, reason = remains(bag)
-        assert found == whole[: len(found)]
-        assert share - 0.15 < len(found) / len(whole) < share
-        assert "some.db3: database disk image is malformed; read: " in reason
 
 
 def test_messages_before_the_cut_are_read_and_those_after_it_are_counted(

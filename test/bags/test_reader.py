@@ -14,7 +14,7 @@ from adahi_ros.bags.bag_files import is_bag
 from adahi_ros.bags.bag_reader import Received, read_bag
 from adahi_ros.bags.bag_writer import STORAGES, BagWriter
 from adahi_ros.bags.definitions import BagError, types_of
-from adahi_ros.bags.recorded_topics import EPISODE_RESULT, absolute
+from adahi_ros.bags.recorded_topics import absolute
 from test.bags import conftest as toy
 from test.bags.conftest import FORMS, WANTED, comparable
 
@@ -65,12 +65,6 @@ def test_names_are_resolved_as_ros_does() -> None:
     assert absolute("/state", "a") == "/state"
 
 
-def test_an_optional_topic_may_be_absent(lines: list[Any], in_bag: Callable[..., Path]) -> None:
-    without = in_bag([line for line in lines if line.topic not in EPISODE_RESULT])
-    assert len(list(read_bag(without, WANTED, EPISODE_RESULT))) == 2 * 12 * 30
-    assert len(list(read_bag(in_bag(lines), WANTED, EPISODE_RESULT))) == 2 * 12 * 30 + 12
-
-
 def test_what_is_no_bag_is_named(bag: Path, tmp_path: Path) -> None:
     assert fault(tmp_path / "none") == "BAG: no such bag"
     assert fault(tmp_path).startswith("BAG: no metadata.yaml, expected the folder of a bag")
@@ -119,13 +113,6 @@ def test_bytes_after_the_last_field_are_passed_over_as_rclpy_leaves_some(
 def forget_definitions(bag: Path) -> None:
     with sqlite3.connect(next(bag.glob("*.db3"))) as database:
         database.execute("DELETE FROM message_definitions")
-
-
-def test_types_are_found_without_the_bags_help(lines: list[Any], in_bag: Callable[..., Path]) -> None:
-    bag = in_bag(lines, storage="sqlite3")
-    before = comparable(read_bag(bag, WANTED))
-    forget_definitions(bag)
-    assert comparable(read_bag(bag, WANTED)) == before
 
 
 def test_the_bags_own_definition_goes_before_ours(tmp_path: Path) -> None:

@@ -90,15 +90,6 @@ def test_what_sqlite_had_started_to_write_is_taken_back(
     assert messages_of(tmp_path / "new") == messages[:150]
 
 
-@pytest.mark.parametrize(("storage", "compression"), [("mcap", "storage"), *toy.FORMS])
-def test_what_is_whole_is_recovered_as_it_is_and_uncompressed(
-    storage: str, compression: str, lines: list[Any], in_bag: Callable[..., Path], tmp_path: Path
-) -> None:
-    bag = in_bag(lines, storage=storage, compression=compression)
-    assert recover(bag, tmp_path / "new").faults == []
-    assert content(tmp_path / "new") == content(bag)
-
-
 def recovered(bag: Path, new: Path) -> tuple[Written, str]:
     """Return what of a damaged bag was recovered, and what was said of the rest."""
     try:

@@ -74,13 +74,6 @@ def test_images_for_the_target_are_kept_and_are_no_observation() -> None:
         ObservationAssembler(replace(contract, images_for_target=False))
 
 
-def test_either_may_come_first_and_each_state_counts_once() -> None:
-    inputs = make()
-    assert inputs.add(STATE, state(10), 10 * MS) is None
-    assert values(inputs.add(JOINTS, joints(10), 10 * MS)) == [0.0, 1.0, 5.0, 6.0]
-    assert inputs.add(JOINTS, joints(10), 10 * MS) is None
-
-
 def test_the_joints_nearest_in_time_are_taken_within_the_skew() -> None:
     inputs = make(max_skew_s=0.004)
     for stamp, value in ((2, 0.2), (8, 0.8), (15, 1.5)):
@@ -223,14 +216,6 @@ def test_a_faster_topic_makes_steps_at_the_contracts_rate() -> None:
     assert made == [(0.0, 0, 0), (40.0, 0, 1), (90.0, 0, 2), (140.0, 0, 3)]
 
 
-def test_jitter_does_not_change_the_rate() -> None:
-    rng = np.random.default_rng(0)
-    stamps = [10.0 * index + float(rng.uniform(-3, 3)) for index in range(1, 2001)]
-    made = keys(counting(), stamps)
-    assert len(made) == pytest.approx(2000 / 5, abs=1)
-    assert [step for _, _, step in made] == list(range(len(made)))
-
-
 def test_a_long_gap_and_a_clock_that_jumps_back_begin_an_episode() -> None:
     made = keys(counting(), [0.0, 50.0, 100.0, 2000.0, 2050.0, 1000.0, 1050.0])
     assert [(episode, step) for _, episode, step in made] == [
@@ -242,13 +227,6 @@ def test_a_long_gap_and_a_clock_that_jumps_back_begin_an_episode() -> None:
         (2, 0),
         (2, 1),
     ]
-
-
-def test_a_robot_that_is_cleared_begins_an_episode() -> None:
-    inputs = counting()
-    keys(inputs, [0.0, 50.0])
-    inputs.clear()
-    assert keys(inputs, [100.0, 150.0]) == [(100.0, 1, 0), (150.0, 1, 1)]
 
 
 def test_a_robot_that_counts_its_episodes_begins_where_configured() -> None:
@@ -295,14 +273,6 @@ def test_operators_change_units_and_back() -> None:
     assert values(inputs.add(JOINTS, message, 0)) == [180.0, 0.0]
     assert inputs.contract.action.to_wire(np.array([360.0])).tolist() == [pytest.approx(np.pi)]
     assert inputs.contract.action.from_wire(np.array([np.pi])).tolist() == [360.0]
-
-
-def test_each_number_may_have_a_scale_of_its_own() -> None:
-    inputs = counting(observations={"observation.state": {**JOINT_PART, "apply": [{"scale": [2.0, -4.0]}]}})
-    message = to_joint_state(["a", "b"], np.array([1.0, 0.5]), np.zeros(2), 0)
-    assert values(inputs.add(JOINTS, message, 0)) == [2.0, -2.0]
-    (source,) = inputs.contract.numbers
-    assert source.to_wire(np.array([2.0, -2.0])).tolist() == [1.0, 0.5]
 
 
 def test_an_offset_is_added_to_what_is_observed_and_taken_from_commands() -> None:

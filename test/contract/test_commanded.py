@@ -6,7 +6,6 @@ import pytest
 
 from adahi_ros.contract.commanded import (
     Commanded,
-    check_topics_apart,
     commanded,
 )
 from adahi_ros.contract.contract import Action, Alignment, Channel, Sink, Source
@@ -90,12 +89,3 @@ TWO = Action(
         sink(NUMBERS, "data.0", topic="lift", names=("mast",), field="positions"),
     )
 )
-
-
-def test_two_actions_have_two_topics() -> None:
-    check_topics_apart(TWO.sinks, ["/arm", "/lift"])
-    fault = (
-        "^action.arm.channel.topic: 'arm' and 'lift' of action.lift, both '/r1/arm', must be one action's$"
-    )
-    with pytest.raises(ValueError, match=fault):
-        check_topics_apart(TWO.sinks, ["/r1/arm", "/r1/arm"])

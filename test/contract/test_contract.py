@@ -293,18 +293,6 @@ def test_a_shipped_contract_without_a_task_observes_joints_it_commands(name: str
     assert contract.measured(names).unknown == ()
 
 
-def test_the_so101s_policy_has_lerobots_units() -> None:
-    contract = load_contract("so101")
-    wire = np.array([np.pi / 2, 0.0, -np.pi / 4, 0.0, 0.0, np.pi])
-    stated = [90.0, 0.0, -45.0, 0.0, 0.0, 100.0]
-    assert contract.action.from_wire(wire) == pytest.approx(stated)
-    assert contract.action.to_wire(np.array(stated)) == pytest.approx(wire)
-    read = [
-        source.from_wire(part) for source, part in zip(contract.numbers, np.split(wire, [5]), strict=True)
-    ]
-    assert np.concatenate(read) == pytest.approx(stated)  # observed as it is commanded
-
-
 def test_a_file_that_is_no_contract_is_named(tmp_path: Path) -> None:
     path = tmp_path / "arm.yaml"
     path.write_text("fps: [")

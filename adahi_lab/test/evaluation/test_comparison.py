@@ -16,7 +16,6 @@ from adahi_lab.evaluation import evaluate
 from adahi_lab.evaluation.comparison import (
     BASELINE,
     ITSELF,
-    Entry,
     Rows,
     chance_between_plans,
     entries,
@@ -167,15 +166,6 @@ def test_every_policy_that_there_is_decides_a_row(comparison: Comparison) -> Non
     assert entry.key(other) != entry.key(bench)
 
 
-def test_what_another_run_writes_meanwhile_is_kept(comparison: Comparison, path: Path) -> None:
-    ours, theirs = Rows(path), Rows(path)
-    wanted, _ = entries(comparison, NAMES[:2], EPISODES)
-    measure(wanted[:1], ours, 1)
-    measure(wanted[1:], theirs, 1)
-    measure(wanted[:1], ours, 1)
-    assert [row["key"]["method"] for row in json.loads(path.read_text())["rows"]] == list(NAMES[:2])
-
-
 def test_no_row_is_lost_where_several_write_at_once(comparison: Comparison, path: Path) -> None:
     (row,) = measured(comparison, path, ("draft",))
     begin = threading.Barrier(4)
@@ -192,18 +182,6 @@ def test_no_row_is_lost_where_several_write_at_once(comparison: Comparison, path
     assert seeds == sorted(
         [row["key"]["seed"], *(first + each for first in range(100, 500, 100) for each in range(10))]
     )
-
-
-def test_a_row_takes_the_place_of_the_one_before(comparison: Comparison, path: Path) -> None:
-    (row,) = measured(comparison, path, ("draft",))
-    rows, key = Rows(path), row["key"]
-    other = {**key, "digests": {}}
-    for each in (other, key):
-        rows.add({**row, "key": each})
-    assert rows.find(other) is None
-    assert Rows(path).find(key) == row
-    rows.add({**row, "key": {**key, "seed": 9}})
-    assert Rows(path).find(key) == row
 
 
 @pytest.mark.parametrize(
@@ -308,12 +286,6 @@ def test_between_plans_chance_makes_the_rate(rate: float, horizon: int, late: in
     assert requested / steps == pytest.approx(rate, abs=0.02)
 
 
-def test_chance_has_its_ends() -> None:
-    assert chance_between_plans(1 / 16, 100, 8) == 0.0  # a plan is over sooner
-    assert chance_between_plans(0.999999, 100, 8) == pytest.approx(1.0, abs=1e-3)
-    assert chance_between_plans(0.01, 100, 8) == 0.0  # at its first step alone
-
-
 def row_of(method: str, kind: str, success: list[int]) -> dict[str, Any]:
     key = {"method": method, "kind": kind, "gate": "age", "threshold": 1.0}
     return {"key": key, "success": success, "success_rate": float(np.mean(success))}
@@ -333,10 +305,3 @@ def test_standings_are_paired_with_the_target_and_with_chance() -> None:
     assert random["against"] == {"method": "random", **expected._asdict()}
     assert (expected.only_this, expected.only_other) == (6, 1)
     assert "success" not in found["adahi"]
-
-
-def test_entries_are_reported_as_they_are_measured(comparison: Comparison, path: Path) -> None:
-    noted: list[tuple[Entry, bool]] = []
-    wanted, _ = entries(comparison, NAMES, EPISODES)
-    measure(wanted, Rows(path), 3, lambda entry, now: noted.append((entry, now)))
-    assert sorted(noted, key=lambda each: NAMES.index(each[0].name)) == [(entry, True) for entry in wanted]

@@ -45,13 +45,6 @@ def test_noise_has_the_stated_size_and_no_mean() -> None:
     assert abs(added.mean()) < 0.01
 
 
-def test_noise_depends_on_seed_and_episode_alone() -> None:
-    together = noise(0.2, range(4))
-    np.testing.assert_array_equal(noise(0.2, [2])[:, 0], together[:, 2])
-    np.testing.assert_allclose(noise(0.1, range(4)), 0.5 * together, atol=1e-12)
-    assert np.abs(noise(0.2, range(4), SEED + 1) - together).max() > 0.1
-
-
 def test_an_undisturbed_world_is_the_task_itself() -> None:
     world, plain = DisturbedWorld(make("ball"), 0.0), make("ball")
     for each in (world, plain):

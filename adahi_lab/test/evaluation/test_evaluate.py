@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from adahi_lab.evaluation.evaluate import (
 from adahi_lab.evaluation.metrics import information_age, mcnemar
 from adahi_lab.evaluation.rollout import Log
 from adahi_lab.methods.methods import METHODS, on_every_task
-from adahi_lab.tasks import make
 from adahi_ros.core.trajectories import Trajectories
 
 KEYS = {"success_rate", "success_ci95", "transmission_rate", "true_skip_ratio", "mse", "gate", "threshold"}
@@ -113,13 +112,6 @@ def test_the_reference_is_among_those_compared() -> None:
         reference_among(["adahi", "target"], "hybrid")
 
 
-def test_the_same_seed_gives_the_same_numbers(figures: Figures, comparison: Comparison) -> None:
-    again = evaluate_methods(comparison, ["adahi"], range(8))
-    assert {**again["adahi"], "against": figures["adahi"]["against"]} == figures["adahi"]
-    other = evaluate_methods(replace(comparison, seed=6), ["adahi"], range(8))
-    assert other["adahi"]["rejection_rate"] != again["adahi"]["rejection_rate"]
-
-
 def test_outcomes_do_not_depend_on_the_number_of_workers(comparison: Comparison) -> None:
     names = ["adahi", "plan_4"]
     reported: list[tuple[str, int]] = []
@@ -131,30 +123,6 @@ def test_outcomes_do_not_depend_on_the_number_of_workers(comparison: Comparison)
     assert sorted(reported) == [("adahi", 8), ("plan_4", 8)]
 
 
-def test_batches_are_joined_in_the_order_of_the_episodes(
-    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(evaluate, "BATCH", 3)
-    reported: list[tuple[str, int]] = []
-    numbers = range(20, 28)
-    joined = play_all(comparison, ["adahi", "draft"], numbers, 1, lambda *done: reported.append(done))
-    assert reported == [(name, count) for name in ("adahi", "draft") for count in (3, 3, 2)]
-    for name, outcome in joined.items():
-        parts = [play(Run(METHODS[name], comparison, numbers[start : start + 3])) for start in (0, 3, 6)]
-        assert_same(outcome, Outcome.side_by_side(parts))
-        first = 0
-        for part in parts:
-            steps, episodes = part.log.active.shape
-            for field in fields(Log):
-                column = getattr(outcome.log, field.name)[:, first : first + episodes]
-                np.testing.assert_array_equal(column[:steps], getattr(part.log, field.name))
-            assert not outcome.log.active[steps:, first : first + episodes].any()
-            first += episodes
-    assert len({part.log.active.shape[0] for part in parts}) > 1  # so that something had to be filled up
-    whole = outcome_figures(joined["adahi"])
-    assert whole["steps_per_episode"] == joined["adahi"].log.active.sum() / 8
-
-
 def outcome(completed: list[list[bool]], fulfilled: list[list[bool]]) -> Outcome:
     """One step of each episode, skipped and accepted."""
     episodes = len(completed)
@@ -163,18 +131,6 @@ def outcome(completed: list[list[bool]], fulfilled: list[list[bool]]) -> Outcome
     log = Log(yes, ~yes, zero, zero, yes[..., None], action, action, ~yes, zero)
     parts = np.array(completed)
     return Outcome(log, np.array([all(each) for each in completed]), parts, np.array(fulfilled))
-
-
-def test_sub_tasks_by_hand() -> None:
-    done = [[True, True, True], [True, False, True], [True, True, True], [False, False, False]]
-    kept = [[True, True, True], [True, False, False], [True, True, False], [False, False, False]]
-    figures = outcome_figures(outcome(done, kept))
-    assert figures["success_rate"] == 2 / 4
-    assert figures["success_at_end"] == 1 / 4
-    assert (figures["subtasks"], figures["subtasks_completed"]) == (3, 8 / 4)
-    assert (figures["true_skip_ratio"], figures["rejection_rate"]) == (1.0, [0.0])
-    both = Outcome.side_by_side([outcome(done, kept), outcome(done[:1], kept[:1])])
-    assert outcome_figures(both)["success_rate"] == 3 / 5
 
 
 def test_calls_are_counted_while_an_episode_lasts() -> None:
@@ -188,21 +144,6 @@ def test_calls_are_counted_while_an_episode_lasts() -> None:
     assert figures["calls_per_episode"] == figures["transmission_rate"] * figures["steps_per_episode"]
     failed = replace(nothing, success=np.zeros(4, dtype=bool))
     assert outcome_figures(failed)["calls_per_success"] is None
-
-
-def test_what_was_refused_is_counted_while_an_episode_lasts() -> None:
-    nothing = outcome([[True]] * 3, [[True]] * 3)
-    assert outcome_figures(nothing)["refused"] == 0
-    log = nothing.log
-    active, refused = np.array([[True, True, False]]), np.array([[False, True, True]])
-    some = replace(nothing, log=replace(log, active=active, refused=refused))
-    assert outcome_figures(some)["refused"] == 1
-
-
-def test_held_out_episodes_are_the_experts_own(expert: Trajectories) -> None:
-    assert expert.task == make("ball").spec.name
-    np.testing.assert_array_equal(expert.observations, held_out("ball", seed=0).observations)
-    assert not np.array_equal(expert.goals[:5], held_out("ball", seed=1).goals[:5])
 
 
 def test_a_gate_that_was_not_calibrated_is_refused_before_anything_is_run(comparison: Comparison) -> None:

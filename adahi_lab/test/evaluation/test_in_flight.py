@@ -124,12 +124,6 @@ def test_a_late_plan_that_is_no_action_is_never_committed_to() -> None:
     np.testing.assert_array_equal(committed[2], [[[0, 3], [np.nan, np.nan]]] * 2)
 
 
-def test_a_link_without_delay_changes_nothing() -> None:
-    assert gone(9, StepLink(), every=3) == gone(9, None, every=3)
-    assert gone(9, StepLink()) == gone(9, None)
-    assert gone(9, StepLink(), every=2, late=1) == gone(9, None, every=2, late=1)
-
-
 def test_who_drafts_is_held_until_the_reply_and_executes_it_for_one_period() -> None:
     steps, proposed, meant_for = gone(8, StepLink(delay=2))
     assert steps == [0, 1, 4, 7]  # an episode begins with its first reply
@@ -137,13 +131,6 @@ def test_who_drafts_is_held_until_the_reply_and_executes_it_for_one_period() -> 
     assert max(proposed) < DRAFTED  # no draft is ever executed
     _, _, stopped = gone(8, StepLink(delay=2), field="velocities")
     assert stopped == [0, 0, 0, 1, 0, 0, 4, 0]
-
-
-def test_a_plan_goes_on_while_its_successor_is_under_way() -> None:
-    steps, proposed, meant_for = gone(10, StepLink(delay=2), every=2)
-    assert steps == [0, 2, 4, 6, 8]
-    assert meant_for == list(range(10))
-    assert proposed == [0, 0, 0, 0, 2, 2, 4, 4, 6, 6]
 
 
 def test_a_plan_that_would_end_before_the_reply_is_requested_earlier() -> None:
@@ -193,20 +180,3 @@ def test_who_drafts_asks_again_of_what_was_lost_whatever_its_gate_says(losing: C
     log = rollout(numbered(8), robot, verifier, 1, [0, 1], across=across)
     assert requested(log) == [2, 4]
     assert log.action[:, 0, 0].tolist() == [1000, 1001, 1001, 1001, 1001, 4, 1006, 1007]
-
-
-def test_robots_side_by_side_have_links_of_their_own() -> None:
-    """Whose replies come at different steps get each their own, at any of them."""
-    across = Across(StepLink(delay=1, jitter=4, loss=0.3), "positions")
-    robot = Controller(Numbered(1, DRAFTED), ControllerConfig(ThresholdedGate("always")))
-    verifier = TargetVerifier(Numbered(1), "replace")
-    log = rollout(numbered(40, episodes=4, apart=100.0), robot, verifier, 1, [3, 4, 5, 6], across=across)
-    assert (log.action[..., 0] // 100 == np.arange(4)).all()  # each of its own episode
-    for column, episode in zip(log.transmitted.T, (3, 4, 5, 6), strict=True):
-        course, expected = LinkCourse(across.link, 1, [episode]), [0, 1]
-        while True:
-            taken, lost = course.round_trip(expected[-1])
-            expected.append(expected[-1] + int(taken[0]) + int(not lost[0]))  # executed before it goes on
-            if expected[-1] >= 40:
-                break
-        assert np.flatnonzero(column).tolist() == expected[:-1]

@@ -13,7 +13,7 @@ import pytest
 from test.toys import code_policy
 
 from adahi_lab.calibration.parameter_file import Calibration
-from adahi_lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles, check_fits
+from adahi_lab.evaluation.loaded_policies import Policies, PolicyFiles, check_fits
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import Feature
 from adahi_ros.policies.backends import load_policy
@@ -38,24 +38,6 @@ def test_draft_and_target_may_read_unlike_histories_and_features(policies: Polic
     Policies(policies.draft, reading(conditions=(Feature("goal", 2), Feature("object", 3))))
     with pytest.raises(ValueError, match=r"^goal: the draft's is 2, the target's 3; must be the same$"):
         Policies(policies.draft, reading(conditions=(Feature("goal", 3),)))
-
-
-@pytest.mark.parametrize("kind", ["plans", "corrector", "distilled"])
-@pytest.mark.parametrize(
-    ("name", "wanted", "found", "changes"),
-    [
-        ("observation_dim", 6, 5, {"features": (Feature("observation", 5),)}),
-        ("goal_dim", 2, 3, {"conditions": (Feature("goal", 3),)}),
-        ("action_dim", 2, 3, {"action_dim": 3}),
-    ],
-)
-def test_a_target_that_plans_for_another_task_is_refused(
-    policies: Policies, kind: str, name: str, wanted: int, found: int, changes: dict[str, Any]
-) -> None:
-    other: Any = SimpleNamespace(signature=replace(policies.target.signature, **changes))
-    message = f"{name}: that of {kind} is {found}, the target's {wanted}; must be the same"
-    with pytest.raises(ValueError, match=re.escape(message)):
-        replace(policies, **{kind: other})
 
 
 def test_a_goal_may_be_for_the_target_alone(policies: Policies) -> None:
@@ -105,15 +87,6 @@ def test_a_calibration_that_fits_is_of_this_task_and_these_policies(
         )
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
             check_fits(other, "ball", policies)
-
-
-def test_a_target_that_plans_is_loaded_where_there_is_one(files: PolicyFiles, checkpoints: Path) -> None:
-    with_plans, without = files.load(), PolicyFiles(checkpoints, "torch").load()
-    assert without.plans is None
-    assert with_plans.plans is not None
-    assert with_plans.plans.signature.horizon == 8
-    assert with_plans.plans.digest == load_policy(files.folder / PLANS / "target", "torch").digest
-    assert with_plans.draft.digest == without.draft.digest
 
 
 def test_files_are_read_once_until_they_change(files: PolicyFiles, tmp_path: Path) -> None:

@@ -113,13 +113,6 @@ def test_replies_with_an_intent_have_no_plan(bench: Bench, tmp_path: Path) -> No
         assert down == (reply_bytes(0, intent=acting.size) if at_target else whole)
 
 
-def test_features_of_a_camera_take_half_of_a_number(bench: Bench) -> None:
-    target = signature(bench)
-    seeing = replace(target, features=(replace(target.features[0], size=6 + 16),))
-    up, _ = traffic(log_of([[1, 0], [0, 0]]), Demands(target=seeing), SPEC) or (0.0, 0.0)
-    assert up == request_bytes(3 * 6, 3 * 16, goal=2) / 2
-
-
 def test_nothing_is_sent_without_requests_or_known_of_an_unknown_method(bench: Bench) -> None:
     assert traffic(log_of([[0, 0], [0, 1]]), demands(METHODS["draft"], bench), SPEC) == (0.0, 0.0)
     assert traffic(log_of([[1, 0], [0, 1]]), Demands(), SPEC) is None

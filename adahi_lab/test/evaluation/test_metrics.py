@@ -22,14 +22,6 @@ def test_the_interval_is_scipys(counts: tuple[int, int]) -> None:
     assert wilson_interval(successes, trials) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
-def test_the_interval_contains_the_share_at_both_ends() -> None:
-    for trials in range(1, 1001):
-        low, high = wilson_interval(0, trials)
-        assert low == 0.0 < high < 1.0
-        low, high = wilson_interval(trials, trials)
-        assert 0.0 < low < high == 1.0
-
-
 def successes(only_this: int, only_other: int, both: int = 0, neither: int = 0) -> list[np.ndarray]:
     """Of two methods, by how many episodes there are of each kind."""
     counts = (only_this, only_other, both, neither)

@@ -11,7 +11,6 @@ from test.toys import Toy, assert_same
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.evaluation.loaded_policies import Policies
 from adahi_lab.evaluation.rollout import Log, VerificationDraws, rollout
-from adahi_lab.methods.oracles import OracleGate
 from adahi_lab.tasks import make
 from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.proposal import Proposal
@@ -36,15 +35,6 @@ def run(
     return rollout(world, controller, TargetVerifier(policies.target, rule), seed, episodes), world
 
 
-def test_the_seed_decides(policies: Policies) -> None:
-    log, world = run(policies, GATE, range(4), seed=3)
-    again, same_world = run(policies, GATE, range(4), seed=3)
-    assert_same(log, again)
-    np.testing.assert_array_equal(world.observation, same_world.observation)
-    other, _ = run(policies, GATE, range(4), seed=4)
-    assert not np.array_equal(other.action[0], log.action[0])
-
-
 def test_episodes_are_the_same_alone_and_side_by_side(policies: Policies) -> None:
     together, world = run(policies, GATE, range(2, 7))
     lengths = together.active.sum(axis=0)
@@ -59,40 +49,6 @@ def test_episodes_are_the_same_alone_and_side_by_side(policies: Policies) -> Non
         # A network may round a batch otherwise than a single row.
         np.testing.assert_allclose(alone.action[:, 0], together.action[:length, row], atol=1e-5)
         np.testing.assert_allclose(own_world.observation[0], world.observation[row], atol=1e-4)
-
-
-def test_rows_are_active_until_the_episode_is_done(policies: Policies) -> None:
-    log, world = run(policies, ThresholdedGate("always"), range(5))
-    assert world.done.all()
-    assert log.active[0].all()
-    assert log.active[-1].any()
-    assert (np.diff(log.active.astype(int), axis=0) <= 0).all()  # what has ended stays so
-    steps, episodes = log.active.shape
-    assert log.accepted.shape == (steps, episodes, policies.draft.draws)
-    assert log.action.shape == log.draft_action.shape == (steps, episodes, 2)
-
-
-def test_what_the_gate_holds_back_is_executed_as_drafted(policies: Policies) -> None:
-    log, _ = run(policies, GATE, range(5))
-    np.testing.assert_array_equal(log.transmitted, log.deviation > GATE.threshold)
-    assert np.isinf(log.deviation[0]).all()  # no past yet: ask
-    assert 0 < log.transmitted[log.active].mean() < 1
-    np.testing.assert_array_equal(log.action[~log.transmitted], log.draft_action[~log.transmitted])
-    corrected = log.transmitted & ~log.accepted.all(axis=-1)
-    assert (log.action[corrected] != log.draft_action[corrected]).any(axis=-1).all()
-
-
-@pytest.mark.parametrize(("gate", "rate"), [("always", 1.0), ("never", 0.0)])
-def test_hybrid_sends_everything_and_the_draft_nothing(policies: Policies, gate: str, rate: float) -> None:
-    log, _ = run(policies, ThresholdedGate(gate), range(3))
-    assert log.transmitted.mean() == rate
-    assert 0 < log.accepted[log.active].mean() < 1  # the evaluation knows of skipped drafts too
-
-
-def test_a_random_gate_transmits_at_its_rate(policies: Policies) -> None:
-    log, _ = run(policies, ThresholdedGate("random", 0.7), range(30))
-    sent = log.transmitted[log.active]
-    assert abs(sent.mean() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / len(sent))
 
 
 def disturbed(*where: tuple[int, int]) -> RecordedWorld:
@@ -212,18 +168,6 @@ def test_the_target_reads_as_much_of_the_past_as_it_wants(policies: Policies) ->
     for step, window in enumerate(target.seen):
         past = np.clip(np.arange(step - 4, step + 1), 0, None)
         np.testing.assert_array_equal(window, observed[past].transpose(1, 0, 2))
-
-
-def test_the_oracle_reads_as_the_target_does(policies: Policies) -> None:
-    """A gate that is asked side by side with the verifier sees what that sees."""
-    longer, shown = Remembering(policies.target), make("ball")
-    gate = ThresholdedGate("oracle", 0.2, OracleGate(longer, shown, 2))
-    controller = Controller(policies.draft, ControllerConfig(gate))
-    rollout(shown, controller, TargetVerifier(longer), 3, [0, 1])
-    assert len(longer.seen) % 2 == 0
-    for requested, verified in zip(longer.seen[::2], longer.seen[1::2], strict=True):
-        assert requested.shape == (2, 5, 6)
-        np.testing.assert_array_equal(requested, verified)
 
 
 def plain(policies: Policies, gate: ThresholdedGate) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,6 @@ from test.toys import code_policy
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.evaluation.loaded_policies import Policies
 from adahi_lab.evaluation.rollout import Log, rollout
-from adahi_lab.tasks import make
 from adahi_lab.tasks.episodes import World
 from adahi_ros.core.proposal import softmax
 from adahi_ros.core.trajectories import Trajectories
@@ -82,16 +81,6 @@ def test_single_actions_have_the_targets_distribution(
     expected = np.outer(*(q / q.sum(axis=1, keepdims=True))).ravel() * MANY
     assert expected.min() > 5
     assert stats.chisquare(counts, expected).pvalue > 1e-4
-
-
-def test_an_episode_is_the_same_alone_and_among_others(planner: CodePolicy) -> None:
-    together = plan_rollout(make("ball"), planner, 4, 3, range(2, 6))
-    alone = plan_rollout(make("ball"), planner, 4, 3, [4])
-    length = together.active[:, 2].sum()
-    assert len(alone.active) == length
-    np.testing.assert_allclose(alone.action[:, 0], together.action[:length, 2], atol=1e-5)
-    other = plan_rollout(make("ball"), planner, 4, 4, [4])
-    assert not np.array_equal(other.action[0], alone.action[0])
 
 
 @pytest.mark.parametrize(("value", "logits"), [(1e6, False), (np.nan, False), (np.nan, True)])

@@ -66,14 +66,6 @@ def test_a_period_is_missed_without_a_command_in_time(run: RunRecord, step_recor
     assert run_figures(longer, 20)["missed_periods"] == 2
 
 
-def test_a_run_without_requests_has_no_round_trip(step_record: Make) -> None:
-    run = RunRecord((step_record(gate="never", **SKIPPED),), (EpisodeRecord(0, 1, False),))
-    figures = run_figures(run, 20)
-    for name in ("acceptance_rate", "verify_rtt_ms", "request_bytes", "response_bytes"):
-        assert figures[name] is None
-    assert figures["transmitted"] == figures["fallbacks"] == 0
-
-
 def test_what_crossed_a_link_is_reported_per_action(run: RunRecord) -> None:
     names = ("bytes_up_per_action", "bytes_down_per_action")
 

@@ -54,41 +54,6 @@ def test_however_the_link_varies_no_reply_comes_before_the_request(log: Log) -> 
     assert np.isfinite(latency).all()
 
 
-def test_an_episode_has_draws_of_its_own_by_the_seed(log: Log) -> None:
-    latency = simulated_latency(log, True, COSTS, LINK, 4, range(EPISODES))
-    np.testing.assert_array_equal(simulated_latency(log, True, COSTS, LINK, 4, range(EPISODES)), latency)
-    alone = Log(*(getattr(log, name)[:, 5:6] for name in Log.__dataclass_fields__))
-    np.testing.assert_array_equal(simulated_latency(alone, True, COSTS, LINK, 4, [5]), latency[:, 5:6])
-    other = simulated_latency(log, True, COSTS, LINK, 5, range(EPISODES))
-    assert (other != latency)[log.transmitted].all()
-
-
-@pytest.mark.parametrize("draw", [0.0, np.nextafter(1.0, 0.0)])
-def test_the_most_extreme_draws_have_a_finite_round_trip(
-    log: Log, draw: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Extreme:
-        def __init__(self, *arguments: object) -> None:
-            pass
-
-        def next(self) -> np.ndarray:
-            return np.full((EPISODES, 1), draw)
-
-    monkeypatch.setattr("adahi_lab.evaluation.step_latency.EpisodeStreams", Extreme)
-    assert np.isfinite(simulated_latency(log, True, COSTS, LINK, 0, range(EPISODES))).all()
-
-
-@pytest.mark.parametrize("latency_ms", [0.5, 20.0])
-def test_throughput_of_a_constant_latency(latency_ms: float) -> None:
-    active = np.ones((25, 3), dtype=bool)
-    active[12:, 1] = False
-    active[4:, 2] = False
-    latency = np.where(active, latency_ms, 1e9)  # past the end nothing counts
-    rates = throughput(latency, active, 10)
-    # Two whole windows, one, and one that is shorter.
-    np.testing.assert_allclose(rates, np.full(4, 1000 / latency_ms))
-
-
 def test_throughput_of_windows_by_hand() -> None:
     latency = np.array([[1.0], [3.0], [10.0], [10.0], [5.0]])
     active = np.ones((5, 1), dtype=bool)

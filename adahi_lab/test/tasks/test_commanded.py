@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_lab.tasks import make, make_expert, names
+from adahi_lab.tasks import make, make_expert
 from adahi_lab.tasks.commanded import CommandedTask, Motion, standing_still
 from adahi_lab.tasks.demonstrations import Demonstrator
 from adahi_lab.tasks.task_interface import Task
@@ -148,14 +148,6 @@ def test_a_point_beyond_the_period_is_approached_as_a_controller_does() -> None:
         np.testing.assert_allclose(motion.velocities, (share < 1.0) * np.array([1.0, -2.0]))
 
 
-def test_velocities_make_a_cubic() -> None:
-    robot = commanded()
-    robot.show(100 * MS)
-    robot.take(np.array([0.1, 0.1]), 0, 110 * MS, np.array([0.0, np.nan]), 0.05)
-    assert robot.controller is not None
-    np.testing.assert_allclose(robot.controller.peak_speed, [3.0, 2.0])
-
-
 def test_a_stamp_that_no_controller_would_take_moves_nothing() -> None:
     robot = commanded()
     robot.show(100 * MS)
@@ -200,13 +192,6 @@ def test_episodes_follow_each_other_until_the_last_is_over() -> None:
     assert not robot.listens
 
 
-def test_without_a_number_of_episodes_there_is_no_end() -> None:
-    robot = commanded()
-    for episode in range(FIRST_EPISODE, FIRST_EPISODE + 5):
-        assert robot.episode == episode
-        assert robot.begin_next(0)
-
-
 def test_in_a_demonstration_the_expert_is_shown_and_its_noise_executed() -> None:
     spec = make("ball").spec
     robot = commanded(demonstrator=Demonstrator(make_expert("ball"), spec, 0.5))
@@ -225,15 +210,6 @@ def test_in_a_demonstration_the_expert_is_shown_and_its_noise_executed() -> None
         robot.advance(motion.action)
         world.step(executed)
         np.testing.assert_array_equal(robot.task.state, world.state)
-
-
-@pytest.mark.parametrize("name", names())
-def test_holding_still_is_an_action_of_the_task(name: str) -> None:
-    world = make(name)
-    still = standing_still(world)
-    assert still.shape == (world.spec.action_dim,)
-    assert np.all((world.spec.action_low <= still) & (still <= world.spec.action_high))
-    world.step(still[None])
 
 
 @pytest.mark.parametrize("name", STILL_RAD)

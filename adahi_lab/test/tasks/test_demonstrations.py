@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from adahi_lab.tasks import demonstrations, make, make_expert, names
-from adahi_lab.tasks.ball import BallBalancing, BallParameters
 from adahi_lab.tasks.demonstrations import BATCH_EPISODES, Demonstrations, collect_parallel
 from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.trajectories import Trajectories
@@ -96,12 +95,6 @@ def test_any_number_of_processes_records_the_same() -> None:
         assert reported[-1] == (episodes, episodes)
 
 
-def test_a_described_task_is_recorded_in_processes_too() -> None:
-    alone = collect_parallel("inverted_pendulum", BATCH_EPISODES + 2, 3, 0.1, workers=1).trajectories
-    shared = collect_parallel("inverted_pendulum", BATCH_EPISODES + 2, 3, 0.1, workers=2).trajectories
-    np.testing.assert_array_equal(shared.observations, alone.observations)
-
-
 def test_wrong_arguments_are_named_before_any_process_starts() -> None:
     with pytest.raises(ValueError, match="workers: 0"):
         collect_parallel("ball", 3, 0, 0.0, workers=0)
@@ -114,9 +107,6 @@ def test_wrong_arguments_are_named_before_any_process_starts() -> None:
         collect_parallel("bowl", 3, 0, 0.0)
 
 
-WORLD = BallParameters()
-
-
 def test_a_recording_survives_the_file(tmp_path: Path) -> None:
     recorded = recorded_of(20, seed=4, action_noise=0.1).trajectories
     recorded.save(tmp_path / "ball.safetensors")
@@ -124,28 +114,6 @@ def test_a_recording_survives_the_file(tmp_path: Path) -> None:
     assert loaded.task == "ball"
     for name in ("observations", "actions", "goals", "ends"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(recorded, name))
-
-
-def test_each_episode_ends_with_its_hold_on_the_goal() -> None:
-    recorded = recorded_of(30, seed=4, action_noise=0.1).trajectories
-    for (start, end), goal in zip(recorded.spans(), recorded.goals, strict=True):
-        position = recorded.observations[start:end, 2:4]
-        # Observations come before actions: the last one shows all but one of the steps held.
-        near = np.linalg.norm(position[1 - WORLD.hold_steps :] - goal, axis=1)
-        assert np.all(near <= WORLD.goal_tolerance_m + 1e-6)
-        assert end - start <= WORLD.max_steps
-
-
-def test_without_noise_the_recorded_actions_replay_the_episode() -> None:
-    recorded = recorded_of(3, seed=8, action_noise=0.0).trajectories
-    assert len(recorded) == 3
-    for number, (start, end) in enumerate(recorded.spans()):
-        task = BallBalancing()
-        task.reset(8, [number])
-        for step in range(start, end):
-            np.testing.assert_allclose(task.observation[0], recorded.observations[step], atol=1e-4)
-            task.step(recorded.actions[None, step].astype(np.float64))
-        assert task.success[0]
 
 
 def test_noise_is_executed_but_not_recorded() -> None:

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from adahi_lab.tasks import make, make_expert
-from adahi_lab.tasks.ball import BallBalancing, BallParameters
 from adahi_lab.tasks.episodes import episodes
-from adahi_lab.tasks.gymnasium_description import load_description
-from adahi_lab.tasks.gymnasium_task import GymnasiumTask
-from adahi_lab.tasks.kitchen import SUBTASKS, Kitchen
-from adahi_lab.tasks.kitchen_world import load_world
-from adahi_lab.tasks.swarm import Swarm, SwarmParameters
-from adahi_lab.tasks.task_interface import Task
-from adahi_ros.core.assets import asset
 
 TASKS = ("ball", "ball_instructed", "swarm", "swarm_instructed")  # whose episodes take milliseconds
-PENDULUM = load_description(asset("config/tasks/inverted_pendulum.yaml"))
-SHORT: dict[str, Callable[[int], Task]] = {  # by steps of an episode
-    "ball": lambda steps: BallBalancing(BallParameters(max_steps=steps)),
-    "kitchen": lambda steps: Kitchen(replace(load_world(SUBTASKS), max_steps=steps)),
-    "inverted_pendulum": lambda steps: GymnasiumTask(replace(PENDULUM, max_steps=steps)),
-    "swarm": lambda steps: Swarm(SwarmParameters(max_steps=steps)),
-}
 
 
 def shown(task: Any) -> list[np.ndarray]:
@@ -48,15 +32,6 @@ def test_an_episode_is_the_same_to_the_bit_alone_and_in_a_batch(
         np.testing.assert_array_equal(batch[:, index], alone[:, 0])
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_same_seed_same_rollout_and_another_seed_another(name: str, drive: Callable[..., np.ndarray]) -> None:
-    task, expert = make(name), make_expert(name)
-    first = drive(task, expert, 1, [0, 1], 40)
-    np.testing.assert_array_equal(first, drive(task, expert, 1, [0, 1], 40))
-    assert not np.array_equal(first, drive(task, expert, 2, [0, 1], 40))
-    assert not np.array_equal(first[:, 0], first[:, 1])
-
-
 @pytest.mark.parametrize("name", ["ball", "metaworld", "swarm"])
 def test_nothing_moves_once_an_episode_is_done(name: str, drive: Callable[..., np.ndarray]) -> None:
     task = make(name)
@@ -67,17 +42,6 @@ def test_nothing_moves_once_an_episode_is_done(name: str, drive: Callable[..., n
         task.step(np.tile(task.spec.action_high, (3, 1)))
     for old, new in zip(before, shown(task), strict=True):
         np.testing.assert_array_equal(old, new)
-
-
-@pytest.mark.parametrize("name", SHORT)
-def test_an_episode_ends_when_it_is_out_of_steps(name: str) -> None:
-    task = SHORT[name](3)
-    for step in range(3):
-        assert not task.done[0], f"after {step} steps"
-        task.step(np.zeros((1, task.spec.action_dim)))
-    assert task.done[0]
-    assert not task.success[0]
-    assert not task.failed[0]
 
 
 @pytest.mark.parametrize("name", ["ball", "kitchen"])
@@ -124,17 +88,6 @@ def test_the_expert_refuses_a_task_of_another_size(name: str) -> None:
     task.reset(0, range(3))
     with pytest.raises(ValueError, match="task: 3 episodes, the expert was reset for 1"):
         make_expert(name).act(task)
-
-
-@pytest.mark.parametrize("name", ["ball", "swarm"])
-def test_doing_nothing_and_acting_at_random_fail(name: str) -> None:
-    noise = np.random.default_rng(0)
-    for scale in (0.0, 1.0):
-        task = make(name)
-        task.reset(5, range(100))
-        for _ in range(task.spec.max_steps):
-            task.step(scale * task.spec.action_high * noise.uniform(-1.0, 1.0, (100, task.spec.action_dim)))
-        assert task.success.mean() <= 0.05
 
 
 class _Lookers:

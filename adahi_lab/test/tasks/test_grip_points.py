@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from adahi_lab.tasks.libero.grip_points import HANDLES_M, NEAR_M, GripPoints, handle, knob
+from adahi_lab.tasks.libero.grip_points import HANDLES_M, GripPoints
 
 NAMES = (
     *(f"hand_{axis}_m" for axis in "xyz"),
@@ -25,14 +24,3 @@ def test_nearness_is_of_every_point_that_the_scene_has() -> None:
     assert points.nearness(STATE).shape == (len(points.names),) == (12,)
     assert GripPoints(NAMES[:3]).names == ()
     assert GripPoints(NAMES[:3]).nearness(STATE[:3]).shape == (0,)
-
-
-def test_a_hand_at_a_point_is_at_zero_there_and_a_millimetre_shows() -> None:
-    points, state = GripPoints(NAMES), STATE.copy()
-    state[:3] = handle(np.array([0.0, -0.3]), "top", -0.05)
-    at = slice(3, 6)
-    np.testing.assert_allclose(points.nearness(state)[at], 0.0, atol=1e-12)
-    state[0] += 0.001
-    assert points.nearness(state)[at][0] == pytest.approx(-0.001 / NEAR_M, rel=0.01)
-    state[:3] = knob(np.array([-0.4, 0.2])) + 1.0
-    np.testing.assert_allclose(points.nearness(state)[9:], -1.0, atol=1e-9)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from adahi_lab.tasks import gymnasium_task, make, make_expert, names
+from adahi_lab.tasks import gymnasium_task, make, make_expert
 from adahi_lab.tasks.gymnasium_task import described_expert
 from adahi_lab.tasks.task_interface import Task
 
@@ -121,18 +121,6 @@ def test_entries_are_joints_state_and_goal(write: Write) -> None:
     np.testing.assert_array_equal(task.observation, expected)
 
 
-def test_an_episode_is_the_same_alone_and_among_others(write: Write) -> None:
-    task = make(write())
-    task.reset(5, range(4))
-    together = run(task, DriftExpert())
-    for number in (2, 0):
-        task.reset(5, [number])
-        np.testing.assert_array_equal(run(task, DriftExpert())[:, 0], together[:, number])
-    task.reset(6, range(4))
-    assert not np.array_equal(task.observation, together[0])
-    assert len(np.unique(together[0, :, 0])) == 4
-
-
 @pytest.mark.parametrize(
     ("success", "ends_with_success"),
     [
@@ -233,22 +221,6 @@ def test_an_expert_is_a_class_or_a_function(write: Write, monkeypatch: pytest.Mo
         make_expert(write(expert="drift_experts:none"))
     with pytest.raises(ValueError, match=r"expert: 'drift_experts:Fussy', must need no .*'gain'"):
         make_expert(write(expert="drift_experts:Fussy"))
-
-
-def test_the_shipped_description_is_found_by_its_name() -> None:
-    assert "inverted_pendulum" in names()
-    task = make("inverted_pendulum")
-    assert task.spec.name == "inverted_pendulum"
-    expert = make_expert("inverted_pendulum")
-    task.reset(0, range(3))
-    expert.reset(0, range(3))
-    while not task.done.all():
-        task.step(expert.act(task))
-    assert task.success.all()
-    task.reset(0, range(3))
-    while not task.done.all():
-        task.step(np.zeros((3, 1)))
-    assert task.failed.all()
 
 
 def test_the_modules_that_a_file_runs_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,13 +17,6 @@ def test_a_sentence_has_one_vector_whatever_was_requested_before() -> None:
     assert np.sign(vector[:8]).tolist() == [1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 1.0, 1.0]
 
 
-def test_sentences_are_the_nearer_the_more_words_they_share() -> None:
-    sentence = embedded("open the drawer")
-    alike = [sentence @ embedded(other) for other in ("open the drawer", "open the window", "press a button")]
-    assert alike == sorted(alike, reverse=True)
-    assert alike[1] < 0.9
-
-
 @pytest.mark.parametrize("sentence", ["", "  "])
 def test_a_sentence_without_words_is_named(sentence: str) -> None:
     with pytest.raises(ValueError, match=r"sentence: '\s*', must have words"):

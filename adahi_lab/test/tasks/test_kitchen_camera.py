@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from adahi_lab.tasks.camera import KitchenCamera, KitchenCameraExpert
-from adahi_lab.tasks.kitchen import SUBTASKS, Kitchen
+from adahi_lab.tasks.kitchen import Kitchen
 from adahi_lab.tasks.kitchen_camera import COLUMNS, ROWS, KitchenView
 
 
@@ -29,29 +27,6 @@ def test_labels_are_the_arm_and_what_it_is_to_move_without_noise() -> None:
     kettle = view.label_names.index("kettle_x_m")
     place = kitchen.world.goal_indices["kettle"][0]
     np.testing.assert_array_equal(labels[:, kettle], kitchen.true_positions[:, place])
-
-
-def test_a_frame_is_the_same_in_any_batch_and_again(view: KitchenView) -> None:
-    kitchen = Kitchen()
-    kitchen.reset(0, [1, 2])
-    both = view.photograph(kitchen, np.arange(2))
-    assert both.shape == (2, ROWS, COLUMNS, 3)
-    assert both.dtype == np.uint8
-    np.testing.assert_array_equal(view.photograph(kitchen, np.array([1]))[0], both[1])
-    assert not np.array_equal(both[0], both[1])
-
-
-@pytest.mark.parametrize("subtask", SUBTASKS)
-def test_what_the_arm_is_to_move_shows(view: KitchenView, subtask: str) -> None:
-    kitchen = Kitchen()
-    kitchen.reset(0, [0])
-    moved = kitchen.true_positions
-    moved[:, kitchen.world.goal_indices[subtask]] = kitchen.world.goals[subtask]
-    before, after = (
-        view.photograph(SimpleNamespace(true_positions=positions), np.array([0]))[0].astype(int)
-        for positions in (kitchen.true_positions, moved)
-    )
-    assert (np.abs(after - before).max(axis=-1) > 20).sum() >= 5  # pixels; the light's switch is small
 
 
 def test_the_kitchen_from_a_camera_is_a_task(view: KitchenView) -> None:

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from adahi_lab.evaluation.swaps import Swap, SwappedWorld
-from adahi_lab.tasks import make, make_expert
+from adahi_lab.tasks import make_expert
 from adahi_lab.tasks.ball import BallBalancing
 from adahi_lab.tasks.instructions import INSTRUCTION_DIM, embedded
 from adahi_lab.tasks.metaworld import MetaWorld
@@ -18,9 +17,6 @@ pytest.importorskip(
     "metaworld", reason="Meta-World is optional: pip install --no-deps -r requirements/metaworld.txt"
 )
 
-ERRANDS = [(scene, errand) for scene in SCENES for errand in scene.errands]
-OPPOSED = [(scene, errand) for scene, errand in ERRANDS if scene.joint is not None]
-
 
 def only(*scenes: Scene) -> Suite:
     """The shared scenes, but no others than these."""
@@ -30,15 +26,6 @@ def only(*scenes: Scene) -> Suite:
 def alone(scene: Scene, errand: Errand) -> Suite:
     """The scene where nothing else can be asked for."""
     return only(replace(scene, errands=(errand,)))
-
-
-def test_what_is_fixed_about_it() -> None:
-    spec = make("metaworld").spec
-    assert (spec.observation_dim, spec.goal_dim, spec.action_dim) == (10 + len(SCENES), 35, 4)
-    assert spec.control_rate_hz == pytest.approx(80.0)
-    np.testing.assert_allclose(spec.action_high, [0.8, 0.8, 0.8, 1.0])
-    assert len({errand.sentence for _, errand in ERRANDS}) == len(ERRANDS) >= 10
-    assert all(len(scene.errands) >= 2 for scene in SCENES)
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
@@ -56,15 +43,6 @@ def test_nothing_that_the_robot_sees_tells_what_is_wanted(scene: Scene) -> None:
         np.testing.assert_array_equal(other, shown[0])
         assert not np.array_equal(goal, goals[0])
     assert len(set(seen)) == len(scene.errands)
-
-
-def test_an_episode_is_the_same_to_the_bit_alone_and_in_a_batch(drive: Callable[..., np.ndarray]) -> None:
-    task, expert = make("metaworld"), make_expert("metaworld")
-    episodes = list(range(10, 34))  # some share a scene, and so a model
-    batch = drive(task, expert, 3, episodes, 60)
-    for index in (0, 5, 23):
-        np.testing.assert_array_equal(batch[:, index], drive(task, expert, 3, [episodes[index]], 60)[:, 0])
-    assert not np.array_equal(batch[:, 0], drive(task, expert, 4, [episodes[0]], 60)[:, 0])
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
@@ -95,55 +73,6 @@ def test_the_expert_does_what_is_requested() -> None:
             task.step(action)
         failures[scene.name] = int(np.sum(~task.success))
     assert sum(failures.values()) <= 3, failures
-
-
-@pytest.mark.parametrize(
-    ("scene", "errand"), OPPOSED, ids=lambda each: each.sentence if isinstance(each, Errand) else each.name
-)
-def test_doing_the_opposite_fails_and_half_way_is_neither(scene: Scene, errand: Errand) -> None:
-    task = MetaWorld(only(scene), disturbance=0.0)
-    task.reset(0, range(10))
-    assert not (task.success | task.failed).any()
-    for _ in range(task.spec.max_steps):  # all do this one, whatever was asked for
-        drawn = task._drawn
-        task._drawn = [(scene, errand)] * len(drawn)
-        for row in range(len(drawn)):
-            world, kept = task._worlds[row], task._kept[row]
-            world.load(kept)
-            task._read[row] = world.observe(errand, kept).read
-        action = make_expert("metaworld").act(task)
-        task._drawn = drawn
-        task.step(action)
-    meant = np.array([sentence == errand.sentence for sentence in task.sentences])
-    assert meant.any()
-    assert not meant.all()
-    assert np.mean(task.success == meant) >= 0.7
-    assert np.mean(task.failed == ~meant) >= 0.7
-
-
-def test_the_hand_is_disturbed_and_the_gripper_is_not() -> None:
-    hands = {}
-    for disturbance in (0.0, 0.2, 0.4):
-        task = MetaWorld(only(SCENES[0]), disturbance)
-        task.reset(0, range(60))
-        before = task.state
-        for _ in range(10):
-            task.step(np.tile([0.0, 0.0, 0.0, -1.0], (60, 1)))
-        hands[disturbance] = task.state - before
-    assert np.abs(hands[0.0][:, :3]).max() < 5e-3
-    spread = hands[0.4][:, :3].std(axis=0)
-    np.testing.assert_allclose(spread, 2.0 * hands[0.2][:, :3].std(axis=0), rtol=0.1)
-    # Ten steps of their own, 4 mm each, of which the hand has not followed the last yet.
-    assert np.all((0.5 * 0.004 * np.sqrt(10) < spread) & (spread < 0.004 * np.sqrt(10)))
-    np.testing.assert_allclose(hands[0.4][:, 3], 0.0, atol=0.02)
-
-
-def test_doing_nothing_achieves_nothing() -> None:
-    task = MetaWorld(disturbance=0.0)
-    task.reset(0, range(20))
-    while not task.done.all():
-        task.step(np.zeros((20, 4)))
-    assert not task.success.any()
 
 
 def test_its_expert_refuses_other_tasks() -> None:

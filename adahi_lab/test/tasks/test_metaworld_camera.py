@@ -29,28 +29,6 @@ def view() -> MetaWorldView:
     return view
 
 
-def test_a_frame_is_the_same_in_any_batch_and_again(view: MetaWorldView) -> None:
-    tables = MetaWorld()
-    tables.reset(0, EPISODES)
-    every = view.photograph(tables, np.arange(3))
-    assert every.shape == (3, SIDE, 2 * SIDE, 3)
-    assert every.dtype == np.uint8
-    np.testing.assert_array_equal(view.photograph(tables, np.array([1]))[0], every[1])
-    tables.step(np.zeros((3, 4)))
-    tables.reset(0, EPISODES)
-    np.testing.assert_array_equal(view.photograph(tables, np.arange(3)), every)
-
-
-def test_the_camera_in_the_hand_moves_with_it_and_the_other_stands(view: MetaWorldView) -> None:
-    tables = MetaWorld(disturbance=0.0)
-    tables.reset(0, [0])
-    before = view.photograph(tables, np.array([0]))[0].astype(float)
-    for _ in range(10):
-        tables.step(np.array([[1.0, 0.0, 0.0, -1.0]]) * tables.spec.action_high)
-    changed = np.abs(view.photograph(tables, np.array([0]))[0] - before).max(axis=-1) > 20
-    assert changed[:, :SIDE].mean() > 2 * changed[:, SIDE:].mean() > 0.0
-
-
 def test_drawing_does_not_change_the_episode(view: MetaWorldView) -> None:
     watched, plain = MetaWorld(), MetaWorld()
     for each in (watched, plain):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from adahi_lab.tasks import make, make_expert
+from adahi_lab.tasks import make
 from adahi_lab.tasks.metaworld import MetaWorld
-from adahi_lab.tasks.metaworld_scenes import MT10, MT50, ORIGINALS, Suite
+from adahi_lab.tasks.metaworld_scenes import MT50, ORIGINALS, Suite
 from adahi_lab.tasks.metaworld_world import load_library
 
 pytest.importorskip(
@@ -33,15 +32,6 @@ def librarys(name: str, vector: np.ndarray) -> tuple[Any, np.ndarray]:
     del environment.sawyer_observation_space
     environment._last_rand_vec = vector
     return environment, environment.reset()[0]
-
-
-@pytest.mark.parametrize(("suite", "group"), [(MT10, "MT10_V3"), (MT50, "MT50_V3")])
-def test_a_suite_has_the_librarys_tasks_and_a_sentence_for_each(suite: Suite, group: str) -> None:
-    from metaworld import env_dict
-
-    assert sorted(scene.name for scene in suite.scenes) == sorted(getattr(env_dict, group))
-    sentences = [errand.sentence for scene in suite.scenes for errand in scene.errands]
-    assert len({frozenset(sentence.split()) for sentence in sentences}) == len(suite.scenes)
 
 
 @pytest.mark.parametrize("name", ["metaworld_10", "metaworld_50"])
@@ -71,33 +61,3 @@ def test_undisturbed_it_begins_moves_and_succeeds_as_the_librarys_does(name: str
         np.testing.assert_allclose(task.library_observations[0], observed, atol=1e-9)
     assert bool(task.success[0]) == succeeds
     assert succeeds or name != "reach-v3"
-
-
-def test_an_episode_is_the_same_to_the_bit_alone_and_in_a_batch(drive: Callable[..., np.ndarray]) -> None:
-    task, expert = MetaWorld(only(*KINDS)), make_expert("metaworld_50")
-    episodes = list(range(10, 26))  # some share an environment
-    batch = drive(task, expert, 3, episodes, 40)
-    assert len(set(task.sentences)) == len(KINDS)
-    for index in (0, 5, 15):
-        np.testing.assert_array_equal(batch[:, index], drive(task, expert, 3, [episodes[index]], 40)[:, 0])
-    assert not np.array_equal(batch[:, 0], drive(task, expert, 4, [episodes[0]], 40)[:, 0])
-
-
-def test_the_mark_is_sent_to_the_target_and_cannot_be_seen() -> None:
-    task = MetaWorld(only("reach-v3"))
-    task.reset(0, range(300))
-    seen = task.state[:, task.state.std(axis=0) > 1e-9]
-    marks = task.goal[:, -3:]
-    assert marks.std(axis=0).min() > 0.02
-    assert np.abs(np.corrcoef(seen.T, marks.T)[: seen.shape[1], seen.shape[1] :]).max() < 0.25
-    np.testing.assert_allclose(
-        task.library_observations[:, -3:], marks + task.library_observations[0, -3:] - marks[0]
-    )
-
-
-def test_what_is_seen_first_is_what_was_placed() -> None:
-    task = MetaWorld(only("window-close-v3"), disturbance=0.0)  # the library tells of it a step later
-    task.reset(0, range(4))
-    before = task.state
-    task.step(np.zeros((4, 4)))
-    np.testing.assert_allclose(task.state, before, atol=0.01)

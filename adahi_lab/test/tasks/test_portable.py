@@ -3,20 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_lab.tasks.portable import bell_noise, sine_of_small
-
-
-def test_the_sine_is_a_sine() -> None:
-    angle = np.linspace(-0.5, 0.5, 1001)
-    np.testing.assert_allclose(sine_of_small(angle), np.sin(angle), rtol=0.0, atol=1e-12)
-
-
-def test_the_noise_has_mean_0_and_variance_1_and_no_correlation() -> None:
-    noise = bell_noise(np.random.default_rng(0).random((100_000, 8)))
-    assert noise.shape == (100_000, 2)
-    np.testing.assert_allclose(noise.mean(axis=0), 0.0, atol=0.02)
-    np.testing.assert_allclose(np.cov(noise.T), np.eye(2), atol=0.02)
-    assert np.abs(noise).max() <= 2.0 * np.sqrt(3.0)
+from adahi_lab.tasks.portable import bell_noise
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (8,)])

@@ -7,7 +7,6 @@ import pytest
 
 from adahi_lab.tasks import make, make_expert, names
 from adahi_lab.tasks.camera import BallSeen
-from adahi_lab.tasks.instructed import BallInstructed
 from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.vision.images import to_jpeg
 from adahi_ros.vision.interface import QUALITY
@@ -23,17 +22,6 @@ def world() -> BallSeen:
 @pytest.mark.parametrize("name", names())
 def test_this_shows_its_images_to_the_target_alone_and_no_other(name: str) -> None:
     assert make(name).spec.images_for_target == (name == "ball_seen")
-
-
-def test_the_robot_observes_the_watched_world_without_its_goal(world: BallSeen) -> None:
-    plain = BallInstructed()
-    for each in (world, plain):
-        each.reset(2, EPISODES)
-        for step in range(10):
-            each.step(np.full((3, 2), 0.1 * np.sin(step)))
-    np.testing.assert_array_equal(world.observation, plain.observation)
-    assert world.goal.shape == (3, 0)
-    assert (world.spec.goal_dim, world.spec.observation_dim) == (0, 6)
 
 
 def test_observations_follow_actions_whatever_the_picture_shows(world: BallSeen) -> None:
@@ -59,12 +47,3 @@ def test_the_target_sees_what_a_verifier_makes_of_the_jpegs(world: BallSeen) -> 
         received = [verifier.encode(to_jpeg(image, QUALITY)) for image in world.images]
         np.testing.assert_array_equal(world.image_features, received)
         world.step(expert.act(world))
-
-
-def test_the_mark_is_where_the_ball_is_to_rest(world: BallSeen) -> None:
-    world.reset(5, range(20))
-    for frame, goal in zip(world.images.astype(float), world.watched.goal, strict=True):
-        green = np.clip(frame[..., 1] - frame[..., 0] - 60.0, 0.0, None)  # of no other colour
-        side = 0.30 * (1.0 - (2.0 * np.arange(64) + 1.0) / 64)
-        place = np.array([green.sum(axis=1) @ side, green.sum(axis=0) @ side]) / green.sum()
-        np.testing.assert_allclose(place, goal, atol=0.02)  # the ball may lie on a part of it

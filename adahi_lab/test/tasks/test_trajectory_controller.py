@@ -28,19 +28,6 @@ def test_time_from_the_observation_on_asks_for_more_than_the_limit() -> None:
     np.testing.assert_allclose(requested_with(NOW_S - AGE_S)[0], LIMIT * PERIOD_S / (PERIOD_S - AGE_S))
 
 
-def test_a_line_ends_at_its_point_and_stands_there() -> None:
-    controller = TrajectoryController(np.array([1.0, 1.0]))
-    controller.receive(1.0 + STEP, None, 0.0, PERIOD_S, NOW_S)
-    halfway = controller.sample(NOW_S + PERIOD_S / 2)
-    np.testing.assert_allclose(halfway.positions, 1.0 + STEP / 2)
-    np.testing.assert_allclose(halfway.velocities, STEP / PERIOD_S)
-    for late_s in (0.0, 0.01, 10.0):
-        at_last = controller.sample(NOW_S + PERIOD_S + late_s)
-        np.testing.assert_array_equal(at_last.positions, 1.0 + STEP)
-        np.testing.assert_array_equal(at_last.velocities, np.zeros(2))
-    np.testing.assert_allclose(controller.peak_acceleration, np.abs(STEP) / PERIOD_S**2)
-
-
 @given(
     st.lists(st.floats(-2, 2), min_size=2, max_size=2),
     st.lists(st.floats(-2, 2), min_size=2, max_size=2),
@@ -67,22 +54,9 @@ def test_a_cubic_meets_both_ends_and_its_peaks_are_recorded(
         now_s += share * PERIOD_S
 
 
-def test_an_entry_without_a_velocity_is_reached_on_a_line() -> None:
-    controller = TrajectoryController(np.zeros(2))
-    controller.receive(STEP, np.array([0.0, np.nan]), 0.0, PERIOD_S, NOW_S)
-    np.testing.assert_allclose(controller.peak_speed, [1.5 * LIMIT, 0.5 * LIMIT])
-
-
 def test_a_trajectory_that_ends_in_the_past_is_dropped() -> None:
     controller = TrajectoryController(np.zeros(2))
     with pytest.raises(ValueError, match=r"header\.stamp: 0\.060 s old, must be at most 0\.05 s"):
         controller.receive(STEP, None, NOW_S - 0.06, PERIOD_S, NOW_S)
     np.testing.assert_array_equal(controller.sample(NOW_S).positions, np.zeros(2))
     assert not controller.peak_speed.any()
-
-
-def test_what_is_held_stands() -> None:
-    controller = TrajectoryController(np.zeros(2))
-    controller.receive(STEP, None, 0.0, PERIOD_S, NOW_S)
-    controller.hold(np.ones(2), NOW_S + 0.01)
-    np.testing.assert_array_equal(controller.sample(NOW_S + 0.02).positions, np.ones(2))
