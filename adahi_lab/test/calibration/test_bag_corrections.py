@@ -180,17 +180,6 @@ def test_steps_without_observation_are_counted(
     assert found.left_out == {"unobserved": 1}
 
 
-def test_a_bag_without_replies_says_so(
-    steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
-) -> None:
-    silent = [replace(each, transmitted=False, verified=False, accepted=()) for each in steps]
-    with pytest.raises(BagError, match=r"nothing that can be learned from \(none came\)"):
-        read_corrections([written(silent, [])], contract, signature, sound)
-    ahead = [replace(each, requests_pending=1) for each in steps]
-    with pytest.raises(BagError, match=r"16: the wait policy is ahead"):
-        read_corrections([written(ahead, [])], contract, signature, sound)
-
-
 def test_a_bag_without_status_is_refused(bag: Path, contract: Contract, signature: Signature) -> None:
     with pytest.raises(BagError, match="draft_status"):
         read_corrections([bag], contract, signature, sound)

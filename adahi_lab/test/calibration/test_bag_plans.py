@@ -200,16 +200,6 @@ def test_plans_for_another_question_are_not_taken(
     assert len(other.read) == len(dataset.stamps_ns)
 
 
-def test_a_bag_that_was_changed_is_planned_again(
-    in_bag: Callable[..., Path], dataset: BagDataset, query: Query, tmp_path: Path
-) -> None:
-    plan_bags(Seeing(Path()), dataset, query, tmp_path)
-    bags = [query.bags[0], in_bag(messages(5))]
-    other = Seeing(Path())
-    plan_bags(other, read_dataset(bags, query.contract, instruction=""), replace(query, bags=bags), tmp_path)
-    assert len(other.read) == len(dataset.stamps_ns)
-
-
 def test_what_a_target_may_not_mean_is_left_out(dataset: BagDataset, query: Query, tmp_path: Path) -> None:
     policy = Seeing(Path())
     allowed = ActionRange(np.full(2, -0.5), np.full(2, 1e3))

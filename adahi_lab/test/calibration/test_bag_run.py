@@ -170,16 +170,6 @@ def test_a_step_that_waited_sends_its_request_again_for_a_push(
     assert push.requested
 
 
-def test_a_run_without_link_envelope_or_judge_is_reported_too(
-    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path
-) -> None:
-    made = step_record(transmitted=False, verified=False, accepted=())
-    run = read_run(in_bag([toy.Line("draft_status", toy.status(made), 5)]))
-    found = bag_run_figures(run)
-    assert found["plan"] is None
-    assert found["successes"] is found["verify_ms"] is found["link_loss"] is found["acceptance_rate"] is None
-
-
 def test_a_run_by_plans_is_reported_with_them(
     step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -4,7 +4,6 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,23 +18,17 @@ from adahi_lab.calibration.calibrate import (
     calibrate,
     deviations,
     measure,
-    methods_to_calibrate,
-    rank_correlation,
     searched_gates,
 )
 from adahi_lab.calibration.parameter_file import Calibration, load_calibration
 from adahi_lab.evaluation.episodes import calibration_episodes
 from adahi_lab.evaluation.evaluate import Comparison, play_all
-from adahi_lab.evaluation.loaded_policies import Policies, PolicyFiles
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.evaluation.metrics import transmission_rate
 from adahi_lab.evaluation.rollout import Log
-from adahi_lab.methods.method import Method
-from adahi_lab.methods.methods import METHODS
 from adahi_lab.reporting.calibration_figure import draw_calibrations
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.gate_config import NORMALIZATIONS
-from adahi_ros.gates.registry import GATES
-from adahi_ros.gates.scores import DeviationGate
 
 RATE = 0.45
 OF_REPLIES = {"deviation_codes": "adahi_codes", "deviation_kept": "adahi_kept"}
@@ -68,29 +61,6 @@ def test_every_gate_reaches_the_rate_on_fresh_episodes(files: PolicyFiles, found
     assert found.thresholds.keys() == {"deviation", "uncertainty", "oracle", "random"}
     assert found.thresholds["random"] == 1 - RATE
     assert_rates(files, found, list(found.thresholds), 100)
-
-
-def test_a_gate_is_searched_by_the_first_method_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {"deviation": "adahi", "uncertainty": "uncertainty", "oracle": "oracle"}
-    assert searched_gates() == known
-    monkeypatch.setitem(METHODS, "new", Method("new", "New", gate="new"))
-    monkeypatch.setitem(
-        METHODS, "new_cool", Method("new_cool", "New cool", gate="new", draft_temperature=0.3)
-    )
-    assert searched_gates() == {**known, "new": "new"}
-
-
-def test_every_gate_that_there_is_gets_a_threshold(
-    policies: Policies, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shipped = searched_gates()
-    assert searched_gates(methods_to_calibrate(policies)) == shipped
-    monkeypatch.setitem(GATES.shipped, "new", DeviationGate)
-    assert searched_gates(methods_to_calibrate(policies)) == {**shipped, "new": "new:speculative"}
-    codeless: Any = SimpleNamespace(share_codes=False)
-    assert searched_gates(methods_to_calibrate(codeless)) == {
-        gate: f"{gate}:replace" for gate in ("deviation", "uncertainty", "new")
-    }
 
 
 def test_a_task_that_a_file_describes_is_noted_by_its_name(
@@ -154,13 +124,6 @@ def test_the_variant_that_ranks_best_is_taken_and_again_with_the_same_seed(
     assert again.thresholds == chosen.thresholds
 
 
-def test_a_cooler_draft_gets_thresholds_of_its_own(files: PolicyFiles, found: Calibration) -> None:
-    cooled = calibrate("ball", files, Wanted(RATE, 0.5, "std", 0.3), 0, 40)
-    assert cooled.controller("deviation").draft_temperature == 0.3
-    assert cooled.thresholds["uncertainty"] < found.thresholds["uncertainty"]
-    assert_rates(files, cooled, ["uncertainty"], 100)
-
-
 def test_deviations_of_a_log_are_those_that_the_robot_saw(files: PolicyFiles, found: Calibration) -> None:
     settings = replace(found, smoothing=0.3, normalization="average", thresholds={"deviation": 0.4})
     log = logs(files, settings, ["adahi"], range(3))["adahi"]
@@ -179,44 +142,13 @@ def drawn_log(seed: int, steps: int = 60, episodes: int = 10) -> Log:
     return Log(active, active, zeros, zeros, accepted, drafted, executed, ~active, zeros)
 
 
-def judged_by(log: Log, variant: tuple[float, str]) -> Log:
-    """Reject the primary code exactly where one form of deviation is above its median."""
-    values = deviations(log, np.ones(2), *variant)
-    accepted = log.accepted.copy()
-    accepted[..., 0] = values <= np.median(values[np.isfinite(values) & log.active])
-    return replace(log, accepted=accepted)
-
-
 VARIANTS = [(s, n) for s in SMOOTHINGS for n in NORMALIZATIONS]
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_variant_by_which_the_target_judges_is_chosen(variant: tuple[float, str]) -> None:
-    chosen, held_out = best_variant(judged_by(drawn_log(1), variant), np.ones(2), VARIANTS)
-    assert chosen == variant
-    assert held_out is not None
-    assert 0.8 < held_out <= 1.0  # an order against two halves: 0.87 where they are perfectly apart
-
-
-def test_verdicts_by_lot_are_worth_nothing_held_out() -> None:
-    held_out = [best_variant(drawn_log(seed), np.ones(2), VARIANTS)[1] or 0.0 for seed in range(20)]
-    assert all(-1 <= value <= 1 for value in held_out)
-    assert abs(np.mean(held_out)) < 4 * np.std(held_out) / np.sqrt(len(held_out))
-    assert np.max(np.abs(held_out)) < 0.2
 
 
 def test_too_few_episodes_hold_nothing_out() -> None:
     log = drawn_log(1, episodes=FOLDS - 1)
     assert best_variant(log, np.ones(2), VARIANTS)[1] is None
     assert best_variant(drawn_log(1, episodes=FOLDS), np.ones(2), VARIANTS)[1] is not None
-
-
-def test_one_variant_alone_is_worth_what_it_ranks() -> None:
-    log, variant = judged_by(drawn_log(1), (0.5, "std")), (0.3, "std")
-    values = deviations(log, np.ones(2), *variant)
-    worth = rank_correlation(log, values, np.arange(10))
-    assert best_variant(log, np.ones(2), [variant]) == (variant, worth)
-    assert worth == pytest.approx(measure(log, np.ones(2), *variant).rank_correlation)
 
 
 @pytest.mark.parametrize("accepted", [True, False])

@@ -39,17 +39,6 @@ def test_what_is_written_is_read(path: Path, calibration: Calibration) -> None:
     assert path.read_text().startswith("# Written by: adahi thresholds ball --rate 0.6\n")
 
 
-def test_a_verifier_may_be_configured_in_the_same_file(tmp_path: Path, calibration: Calibration) -> None:
-    path = tmp_path / "both.yaml"
-    gate = {"name": "expected_error", "threshold": 0.3}
-    calibration.save(path, "deviation", "adahi", {"checkpoint": "a", "gate": gate}, {"rule": "replace"})
-    assert load_calibration(path) == calibration
-    sections = yaml.safe_load(path.read_text())
-    assert sections["/**/target_verifier"] == {"ros__parameters": {"rule": "replace"}}
-    assert sections["/**/draft_policy"]["ros__parameters"]["gate"] == gate
-    assert list(sections) == ["/**/draft_policy", "/**/target_verifier"]
-
-
 def test_a_node_reads_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rclpy = pytest.importorskip("rclpy")
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF")

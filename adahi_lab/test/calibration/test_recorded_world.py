@@ -37,24 +37,6 @@ def replay(world: RecordedWorld) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return observations, actions, active
 
 
-def test_episodes_of_unequal_length_run_side_by_side(recording: Trajectories) -> None:
-    world = RecordedWorld(recording)
-    observations, actions, active = replay(world)
-    assert active.sum(axis=0).tolist() == list(LENGTHS)
-    for episode, (start, end) in enumerate(recording.spans()):
-        shown = active[:, episode]
-        np.testing.assert_array_equal(observations[shown, episode], recording.observations[start:end])
-        np.testing.assert_array_equal(actions[shown, episode], recording.actions[start:end])
-        assert (observations[~shown, episode] == recording.observations[end - 1]).all()
-    np.testing.assert_array_equal(world.goal, recording.goals)
-    np.testing.assert_array_equal(replay(world)[0], observations)  # reset goes back to the beginning
-
-
-def test_the_recorded_actions_have_no_error(recording: Trajectories) -> None:
-    _, actions, active = replay(RecordedWorld(recording))
-    assert squared_error(recording, actions, active, SCALE) == 0.0
-
-
 def test_errors_are_in_action_scales_and_past_the_end_nothing_counts(recording: Trajectories) -> None:
     _, actions, active = replay(RecordedWorld(recording))
     actions[~active] = 1e6

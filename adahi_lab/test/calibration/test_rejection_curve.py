@@ -42,24 +42,6 @@ def test_a_known_law_is_recovered(law: str, slope: float, intercept: float) -> N
     assert curve.actions == ACTIONS
 
 
-def test_bins_hold_equally_many_in_rising_order() -> None:
-    deviation = np.arange(100, 0, -1.0)
-    curve = rejection_curve(deviation, deviation > 75, bins=4)
-    assert curve.deviation.tolist() == [13.0, 38.0, 63.0, 88.0]
-    assert curve.rejection.tolist() == [0.0, 0.0, 0.0, 1.0]
-
-
-def test_steps_without_a_past_and_those_standing_still_are_left_out() -> None:
-    deviation, rejected = sample("linear", 0.4, 0.1)
-    deviation, rejected = deviation[:1000], rejected[:1000]
-    plain = rejection_curve(deviation, rejected)
-    odd = np.array([np.inf, 0.0, np.nan, np.inf])
-    curve = rejection_curve(np.concatenate([odd, deviation]), np.concatenate([[True] * 4, rejected]))
-    assert curve.actions == 1000
-    assert (curve.linear, curve.logarithmic) == (plain.linear, plain.logarithmic)
-    np.testing.assert_array_equal(curve.deviation, plain.deviation)
-
-
 @pytest.mark.parametrize("all_or_none", [True, False])
 @pytest.mark.filterwarnings("error")
 def test_where_nothing_varies_nothing_is_explained(all_or_none: bool) -> None:
@@ -128,23 +110,6 @@ def counted(trial: Trial) -> tuple[Trial, list[float]]:
     return counting, tried
 
 
-@given(st.floats(0.02, 0.98), st.floats(0.1, 10.0), st.floats(-3.0, 3.0))
-def test_a_threshold_for_a_rate_has_that_rate(rate: float, scale: float, start: float) -> None:
-    scores = scale * np.random.default_rng(1).normal(size=2000)
-    trial, tried = counted(stationary(scores))
-    threshold, measured = threshold_for_rate(trial, rate, start)
-    assert measured == trial(threshold)[1] == pytest.approx(rate, abs=RATE_TOLERANCE)
-    assert tried[0] == start
-    assert len(tried) <= 3  # the quantile at once, and the check above
-
-
-@given(st.floats(0.05, 0.95), st.floats(-0.8, 3.0))
-def test_a_rate_is_met_where_what_is_let_through_changes_the_scores(rate: float, gain: float) -> None:
-    trial = feeding_back(gain)
-    threshold, measured = threshold_for_rate(trial, rate)
-    assert measured == trial(threshold)[1] == pytest.approx(rate, abs=RATE_TOLERANCE)
-
-
 @pytest.mark.parametrize("rate", [0.3, 0.6, 0.9])
 def test_steps_that_are_transmitted_whatever_the_threshold_are_counted(rate: float) -> None:
     scores = np.random.default_rng(1).exponential(size=2000)
@@ -160,28 +125,6 @@ def test_a_rate_is_met_where_asking_calms_the_scores_very_much(gain: float) -> N
     assert threshold_for_rate(feeding_back(gain), 0.1)[1] == pytest.approx(0.1, abs=RATE_TOLERANCE)
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.3])
-def test_what_is_transmitted_whatever_its_score_is_counted(rate: float) -> None:
-    draw = np.random.default_rng(4)
-    scores, plan_is_over = draw.random(20_000), draw.random(20_000) < 0.06
-
-    def trial(threshold: float) -> tuple[np.ndarray, float]:
-        return scores, float(((scores > threshold) | plan_is_over).mean())
-
-    assert abs(threshold_for_rate(trial, rate)[1] - rate) < 0.003
-
-
-@pytest.mark.parametrize(
-    ("rate", "nearest"), [(0.05, 0.2), (0.3, 0.2), (0.45, 0.5), (0.55, 0.5), (0.65, 0.7), (0.95, 0.7)]
-)
-def test_a_rate_that_cannot_be_met_gets_the_nearest(rate: float, nearest: float) -> None:
-    scores = np.tile([np.inf, np.inf, 2.0, 2.0, 2.0, 1.0, 1.0, 0.0, 0.0, 0.0], 100)
-    trial, tried = counted(stationary(scores))
-    threshold, measured = threshold_for_rate(trial, rate)
-    assert measured == trial(threshold)[1] == nearest
-    assert len(tried) <= MOST_TRIALS + 1
-
-
 @pytest.mark.parametrize("score", [np.inf, -np.inf, 0.5])
 @pytest.mark.filterwarnings("error")
 def test_where_all_scores_are_the_same_the_search_ends(score: float) -> None:
@@ -190,21 +133,6 @@ def test_where_all_scores_are_the_same_the_search_ends(score: float) -> None:
     assert measured == (0.0 if score == -np.inf else 1.0)
     assert math.isfinite(threshold)
     assert len(tried) <= MOST_TRIALS
-
-
-@given(st.integers(0, 2**32), st.floats(0.05, 0.95))
-def test_with_an_erratic_gate_the_search_ends_with_the_nearest_it_saw(seed: int, rate: float) -> None:
-    draw = np.random.default_rng(seed)
-    seen: list[tuple[float, float]] = []
-
-    def erratic(threshold: float) -> tuple[np.ndarray, float]:
-        seen.append((threshold, draw.random()))
-        return draw.normal(size=20), seen[-1][1]
-
-    found = threshold_for_rate(erratic, rate)
-    assert len(seen) <= MOST_TRIALS
-    assert found in seen
-    assert abs(found[1] - rate) == min(abs(measured - rate) for _, measured in seen)
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -1.0, math.nan])

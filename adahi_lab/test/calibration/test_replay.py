@@ -11,19 +11,16 @@ from rich.console import Console
 
 from adahi_lab.calibration.calibrate import Wanted, calibrate_recorded
 from adahi_lab.calibration.parameter_file import Calibration
-from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.calibration.replay import (
     REPLAYED,
     Replay,
     calibration_of,
-    check_sizes,
     load_pair,
     replay,
 )
 from adahi_lab.evaluation import step_latency as latency
 from adahi_lab.evaluation.evaluate import Comparison, Run, expert_error
-from adahi_lab.evaluation.loaded_policies import Bench, PlanFiles, Policies, plans_in, with_plans
-from adahi_lab.evaluation.metrics import transmission_rate
+from adahi_lab.evaluation.loaded_policies import Policies, plans_in, with_plans
 from adahi_lab.link.link_profile import LinkProfile
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.methods.recommended import Recommendation
@@ -32,7 +29,6 @@ from adahi_lab.reporting.replay_figure import draw_replay
 from adahi_ros.bags.bag_dataset import read_dataset
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.core.signature import Feature
 from adahi_ros.core.trajectories import Trajectories
 
 LINK = LinkProfile(rtt_mean_ms=20.0, rtt_jitter_ms=0.0, rate_mbit_s=1000.0)
@@ -71,37 +67,6 @@ def test_gates_transmit_and_cost_as_they_are_meant_to(found: Replay) -> None:
     spent = found.figures["adahi"]["modelled_latency_ms"]["mean"]
     assert spent == pytest.approx(draft_ms + rates["adahi"] * (hybrid_ms - draft_ms))
     json.dumps(found.figures, allow_nan=False)
-
-
-def test_a_policy_without_a_goal_fits_a_contract_with_one(data: Trajectories, policies: Policies) -> None:
-    signature = policies.draft.signature
-    check_sizes(replace(signature, conditions=()), data)
-    with pytest.raises(
-        ValueError, match=r"^goal: the contract's has 2 entries, the policies' 3; must agree$"
-    ):
-        check_sizes(replace(signature, conditions=(Feature("goal", 3),)), data)
-
-
-def test_a_replay_repeats(
-    found: Replay, data: Trajectories, policies: Policies, calibration: Calibration
-) -> None:
-    again = replay(data, policies, calibration, LINK, seed=5)
-    for name, log in found.logs.items():
-        assert log.action.tobytes() == again.logs[name].action.tobytes()
-        assert np.array_equal(log.transmitted, again.logs[name].transmitted)
-
-
-def test_a_calibration_on_recorded_episodes_reaches_its_rate_there(
-    data: Trajectories, policies: Policies
-) -> None:
-    made = calibrate_recorded(policies, data, Wanted(0.4, 0.5, "std"), seed=0)
-    assert made.task == "toy"
-    assert made.figures["episodes"] == 12
-    for method in ("adahi", "uncertainty", "random"):
-        bench = Bench("toy", policies, made)
-        log = METHODS[method].run(bench, RecordedWorld(data), 0, range(12))
-        assert transmission_rate(log.transmitted, log.active) == pytest.approx(0.4, abs=0.05), method
-    assert calibrate_recorded(policies, data, Wanted(0.4, 0.5, "std"), 0) == made
 
 
 def test_a_wrong_rate_is_reported(data: Trajectories, policies: Policies) -> None:
@@ -158,14 +123,6 @@ def test_plans_are_shown(by_plans: Replay, tmp_path: Path) -> None:
     assert "Corrected plan/8+2" in message
     assert "…" not in message
     assert table.row_count == len(BY_PLANS)
-
-
-def test_plans_are_those_that_are_there(policies: Policies, tmp_path: Path) -> None:
-    found = with_the_balls_plans(policies)
-    assert found.plans is not None
-    assert found.corrector is not None
-    assert plans_in(tmp_path) == PlanFiles()
-    assert with_plans(found, PlanFiles(), "onnxruntime") == found
 
 
 def test_intents_are_replayed(data: Trajectories, policies: Policies, calibration: Calibration) -> None:

@@ -50,14 +50,6 @@ def test_there_is_something_shipped() -> None:
     assert {"ball.yaml", "best/ball.yaml", "kitchen_camera.yaml", "best/metaworld_50.yaml"} <= set(SHIPPED)
 
 
-def test_a_policy_is_the_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "ball").mkdir()
-    (tmp_path / "ball/draft.json").write_text("{}")
-    monkeypatch.chdir(tmp_path)  # what lies here is another's
-    for name, path in (("ball/draft", named("ball/draft", CHECKPOINTS)), ("/a/draft", Path("/a/draft"))):
-        assert RobotFile.read(written(tmp_path / "params.yaml", checkpoint=name)).draft == path
-
-
 def test_sections_are_taken_as_ros_takes_them(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     path.write_text(
@@ -77,15 +69,6 @@ def test_sections_are_taken_as_ros_takes_them(tmp_path: Path) -> None:
         ValueError, match=r"params.yaml: has /r1/draft_policy, must have .* of /draft_policy, or"
     ):
         RobotFile.read(path)
-
-
-def test_a_file_of_ones_own_may_name_an_intent(tmp_path: Path) -> None:
-    gate = {"name": "age", "threshold": 59.0}
-    proposer = {"name": "intent_of_plan", "file": "/a/acting", "steps": 90}
-    given = {"proposer": proposer, "wait_policy": "ahead", "gate": gate}
-    file = RobotFile.read(written(tmp_path / "own.yaml", **given))
-    assert file.by_plans == Recommendation("intent_of_plan", "ahead", "age", 59.0, {"steps": 90})
-    assert file.plans == PlanFiles(intent_of_plan=Path("/a/acting"))
 
 
 def test_a_file_of_ones_own_says_how_it_goes_by_plans(tmp_path: Path) -> None:

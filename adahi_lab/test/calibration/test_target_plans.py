@@ -7,12 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.calibration.replayed_targets import why_no_encoder
-from adahi_lab.calibration.target_plans import Planned, RecordedTarget, numbered, with_person
+from adahi_lab.calibration.target_plans import Planned, with_person
 from adahi_lab.calibration.target_replies import ask_by_expected_error
-from adahi_lab.history import History
-from adahi_lab.tasks.episodes import for_target
 from adahi_lab.training.corrector_data import AGES, recorded_examples
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature, Signature
 from adahi_ros.core.trajectories import Trajectories
@@ -34,20 +31,6 @@ def planned() -> Planned:
     )
     plans = np.arange(steps * SAMPLES * T * A, dtype=np.float32).reshape(steps, SAMPLES, T, A)
     return Planned(data, plans, np.full(A, 2.0, np.float32))
-
-
-def test_each_step_has_its_own_plans_also_where_some_episodes_are_left_out() -> None:
-    made = planned()
-    target, world = RecordedTarget(made, "digest"), RecordedWorld(numbered(made).episodes([2, 0]))
-    history = History(target.signature, 2)
-    for step in range(3):
-        seen = {OBSERVATION: world.observation, GOAL: world.goal, **for_target(world)}
-        for draw, sample in ((0.1, 0), (0.9, 1)):
-            actions = target.propose(history.push(seen), np.full((2, 1), draw)).actions
-            np.testing.assert_array_equal(actions, made.plans[[8 + step, step], sample])
-        world.step(world.action)
-    assert (target.digest, target.signature.horizon) == ("digest", T)
-    np.testing.assert_array_equal(target.action_scale, [2.0, 2.0])
 
 
 def test_what_a_target_does_not_read_is_left_out() -> None:

@@ -220,15 +220,6 @@ def test_a_misspelt_name_of_a_class_is_refused_with_the_right_one(
     assert parse_methods(name, own=True) == [name]  # names of its own
 
 
-def test_a_threshold_is_any_finite_number(comparison: Comparison, written: Written) -> None:
-    name = written(DEVIATION.replace("0.4", "np.float32(0.5)"))
-    assert METHODS[name].threshold(comparison.bench()) == ("Deviation", 0.5)
-    for text in ("nan", "inf"):
-        fault = f"threshold: {text}, must be a finite number of at most 32 characters"
-        with pytest.raises(ValueError, match=f": {re.escape(fault)}$"):
-            parse_methods(f"{name}@{text}", own=True)
-
-
 def test_a_file_or_a_class_that_is_not_there_is_named(tmp_path: Path, written: Written) -> None:
     missing = tmp_path / "nowhere.py"
     with pytest.raises(ValueError, match=f"^{re.escape(str(missing))}: no such file$"):
@@ -346,12 +337,3 @@ def test_a_gate_that_learns_still_does() -> None:
     checked = CheckedGate(OnlineGate("age", rate=0.2), "own.py:Gate")
     assert ThresholdedGate("own", gate=checked).gate.learns
     assert not CheckedGate(AgeGate(), "own.py:Gate").learns
-
-
-def test_a_file_is_named_by_its_content(written: Written) -> None:
-    digests = []
-    for text in (DEVIATION, DEVIATION + "\n"):
-        own = METHODS[written(text)].on().own
-        assert own is not None
-        digests.append(own.digest)
-    assert digests[0] != digests[1]

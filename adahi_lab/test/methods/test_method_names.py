@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_lab.calibration.calibrate import searched_gates
-from adahi_lab.methods.method_names import GRAMMAR, LONGEST, ORACLE_GRAMMAR, named_number, printed
+from adahi_lab.methods.method_names import GRAMMAR, ORACLE_GRAMMAR, printed
 from adahi_lab.methods.methods import METHODS, for_task, gated, gates_of_methods, parse_methods
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.registry import GATES
@@ -85,12 +85,6 @@ def test_an_argument_must_be_finite_and_there_once() -> None:
 def test_a_text_in_the_place_of_a_number_is_reported_by_the_gate() -> None:
     with pytest.raises(ValueError, match=re.escape("gate online: '<' not supported")):
         ThresholdedGate("online", arguments={"base": "age", "rate": "low"})
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False, width=32))
-def test_every_other_number_is_read(number: float) -> None:
-    assert named_number("plan", "at", repr(number)) == number
-    assert len(repr(number)) <= LONGEST
 
 
 def test_methods_are_split_at_commas() -> None:
@@ -172,23 +166,6 @@ def test_a_method_is_named_as_it_is_on_a_task() -> None:
     assert for_task(text, "ball", Path("my/ball")) == (
         "adahi,never:hidden_states:file=my/ball/head.safetensors,self_correcting:file=ball+never"
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "label"),
-    [
-        ("plan_16", "Plan/16"),
-        ("corrector_8+4", "Corrected plan/8+4"),
-        ("plan_16+12:continue", "Plan/16+12 continue"),
-        ("plan_1+1:none", "Plan/1+1"),
-        ("weighted_average_4", "Weighted average/4"),
-        ("plan:expected_error@2.5", "plan:expected_error@2.5"),
-        ("heisd", "HeiSD"),
-    ],
-)
-def test_a_method_has_a_label(name: str, label: str) -> None:
-    assert METHODS[name].label == label
-    assert parse_methods(f"{name},plan_2") == [name, "plan_2"]
 
 
 @pytest.mark.parametrize(

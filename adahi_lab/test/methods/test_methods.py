@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +17,7 @@ from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import Bench, Policies
 from adahi_lab.methods.actors import actor_of
 from adahi_lab.methods.dds_method import node_parameters
-from adahi_lab.methods.method_names import COOL, GRAMMAR
+from adahi_lab.methods.method_names import GRAMMAR
 from adahi_lab.methods.methods import (
     METHODS,
     gated,
@@ -28,10 +27,8 @@ from adahi_lab.methods.methods import (
 from adahi_lab.methods.oracles import rejection_probability
 from adahi_lab.methods.recommended import default_methods
 from adahi_lab.reporting.style import COLOURS, LINES, MARKERS
-from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.proposal import counted, probabilities_of, softmax
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.registry import GATES
 
 ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method) and not method.by_plans]
 MANY = 300
@@ -52,14 +49,6 @@ def test_a_method_without_looks_gets_some_always_the_same() -> None:
     assert COLOURS["gate_1:replace"] == COLOURS["gate_1:replace"]
 
 
-def test_what_a_robot_can_do_has_a_gate_and_a_rule() -> None:
-    assert ON_AIR == ["adahi", "hybrid", "draft", "target", "random", "uncertainty", "random_cool"]
-    for name in ON_AIR:
-        assert gated(name) is METHODS[name]
-        assert gated(name).gate in GATES
-        assert gated(name).acceptance in ACCEPTANCES
-
-
 def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Calibration) -> None:
     bench = comparison.bench()
     others = {"best", "distilled"}  # of what not every task has
@@ -70,13 +59,6 @@ def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Ca
     assert expected.items() <= thresholds.items()
     for name in thresholds:
         assert METHODS[name].calibrated in (None, thresholds[name][0])
-
-
-def test_one_method_alone_has_a_draft_temperature_of_its_own(calibration: Calibration) -> None:
-    warm = replace(calibration, draft_temperature=0.9)
-    assert gated("random_cool").config(warm).draft_temperature == COOL
-    assert {gated(name).config(warm).draft_temperature for name in ON_AIR if name != "random_cool"} == {0.9}
-    assert gated("random_cool").config(warm).trigger == gated("random").config(warm).trigger
 
 
 @pytest.fixture
@@ -160,21 +142,6 @@ def test_a_draft_and_blended_plans_are_evaluated(comparison: Comparison) -> None
 def test_a_gate_with_a_rule_does_what_the_method_of_these_does(comparison: Comparison) -> None:
     bench = comparison.bench()
     assert_same(played(bench, "adahi"), played(bench, "deviation:speculative"))
-
-
-def test_a_rule_that_does_not_fit_the_policies_is_named(
-    comparison: Comparison, calibration: Calibration
-) -> None:
-    policies = comparison.files.load()
-    codeless = copy(policies.target)
-    codeless.signature = replace(policies.target.signature, codes=None)
-    bench = Bench("ball", Policies(policies.draft, codeless), calibration)
-    assert METHODS["always:replace"].threshold(bench) == ("always", 0.0)
-    message = "hybrid: speculative: codes: the draft's is a tokenizer, the target's none; must be the same"
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        METHODS["hybrid"].threshold(bench)
-    with pytest.raises(ValueError, match=r"^oracle: speculative: codes: the draft's is a tokenizer"):
-        METHODS["oracle"].threshold(bench)
 
 
 @pytest.mark.parametrize("name", ["oracle", "plan:oracle@0.5", "distilled", "nothing"])

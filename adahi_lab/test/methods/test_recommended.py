@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 
@@ -16,7 +15,6 @@ from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.evaluation.swaps import Swap
 from adahi_lab.methods import recommended as room
 from adahi_lab.methods.dds_method import goes_ahead, node_parameters
-from adahi_lab.methods.method_names import printed
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.methods.recommended import BEST, recommended
 from adahi_lab.nodes.dds_run import observed
@@ -74,24 +72,6 @@ def test_what_is_wrong_in_a_file_is_named(
         BEST.on("ball")
     assert str(refused.value).startswith(f"{path}: ")
     recommended.cache_clear()
-
-
-@pytest.mark.parametrize("task", ["ball_instructed", "metaworld", "swarm_instructed"])
-def test_intents_are_recommended_where_one_request_is_enough(task: str) -> None:
-    method = METHODS["best"].on(task)
-    assert printed(method) == "intent:delay=1+age@59/replace"
-    assert PolicyFiles(asset(f"checkpoints/{task}"), "onnxruntime").load().intent is not None
-
-
-def test_a_short_episode_of_ball_instructed_needs_one_request() -> None:
-    outcome = play(Run(METHODS["best"], Comparison.shipped("ball_instructed", 0), range(30)))
-    log = outcome.log
-    steps = log.active.sum(axis=0)
-    requests = (log.transmitted & log.active).sum(axis=0)
-    assert outcome.success.mean() > 0.9
-    assert (steps < 60).sum() > 10
-    assert (steps > 61).sum() > 1
-    np.testing.assert_array_equal(requests, 1 + (steps - 1) // 60)
 
 
 def test_a_notice_makes_ball_instructed_request_its_intent_again() -> None:

@@ -178,16 +178,6 @@ def test_a_missing_step_is_a_period_without_a_command(ahead: BagRun) -> None:
     assert without_command(run_of(steps), PERIOD_S) == pytest.approx(2 / STEPS)
 
 
-def test_the_first_plan_of_an_episode_is_no_fallback_of_the_verdict(ahead: BagRun) -> None:
-    from adahi_lab.calibration.bag_run import bag_run_figures
-
-    checks = {each.what: each for each in verdict(ahead, bag_run_figures(ahead), 0, PERIOD_S)}
-    assert checks["steps that fell back"].healthy
-    assert checks["episodes that succeeded"].value == "1 of 2"
-    marked = {each.what: each for each in verdict(ahead, bag_run_figures(ahead), 3, PERIOD_S)}
-    assert marked["safety interventions"].healthy is False
-
-
 def test_each_activation_is_a_run_of_its_own(ahead: BagRun) -> None:
     steps = [*ahead.steps, *(type(s)(**{**vars(s), "stamp_ns": s.stamp_ns + 10**10}) for s in ahead.steps)]
     run = run_of(steps)

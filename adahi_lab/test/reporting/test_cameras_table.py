@@ -32,16 +32,6 @@ def figures(raw_as_features: bool = True, transmitted: bool = True) -> dict[str,
     }
 
 
-def test_the_table_is_whole_on_a_terminal_of_eighty_columns(shown: Shown) -> None:
-    text = shown(cameras_table(figures()))
-    for part in ("features", "raw frames", "JPEG 90", "JPEG 1000 B", "nothing", "Hybrid", "Uncertainty"):
-        assert part in text
-    for part in ("kitchen_camera", "1000 episodes each", "0.93", "0.86-0.97", "0.61", "0.51", "21056", "56"):
-        assert part in text
-    assert text.count("0.28") == 2 * 3  # once for each view that sends images, not for each method
-    assert "…" not in text
-
-
 def test_it_says_what_was_not_measured_on_the_air(shown: Shown) -> None:
     text = shown(cameras_table(figures()))
     assert "9216 bytes for each JPEG" in text

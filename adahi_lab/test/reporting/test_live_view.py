@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from adahi_lab.reporting.live_view import BAR_WIDTH, SHOWN_STEPS, LiveView, score_bar, verdict
+from adahi_lab.reporting.live_view import SHOWN_STEPS, LiveView, score_bar, verdict
 from adahi_ros.protocol.records import Reason, StepRecord
 
 Make = Callable[..., StepRecord]
@@ -28,15 +28,6 @@ def test_a_verdict_says_what_became_of_the_draft(
     step_record: Make, changes: dict[str, Any], words: str
 ) -> None:
     assert verdict(step_record(**changes)).plain == words
-
-
-def test_a_bar_has_the_threshold_in_its_middle() -> None:
-    left, right = score_bar(0.25, 0.5).plain.split("│")
-    assert len(left) == len(right) == BAR_WIDTH // 2
-    assert left.count("█") == round(BAR_WIDTH / 4)
-    assert right.count("█") == 0
-    assert score_bar(0.5, 0.5).plain == "█" * (BAR_WIDTH // 2) + "│" + " " * (BAR_WIDTH // 2)
-    assert score_bar(1e9, 0.5).plain.count("█") == BAR_WIDTH
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from adahi_lab.evaluation.run_metrics import run_figures
 from adahi_lab.evaluation.run_record import EpisodeRecord, RunRecord
-from adahi_lab.reporting.run_figure import axis_label, draw_plans, draw_run, shown_entries
+from adahi_lab.reporting.run_figure import draw_plans, draw_run, shown_entries
 from adahi_lab.reporting.style import LABEL_WIDTH, figure, label_of
 from adahi_lab.tasks import make
 from adahi_ros.protocol.records import StepRecord
@@ -60,19 +60,6 @@ def test_a_picture_has_the_whole_name_of_a_method() -> None:
     assert "".join(lines) == name
     assert max(map(len, lines)) <= LABEL_WIDTH
     assert label_of("adahi") == "ADAHI"
-
-
-@pytest.mark.parametrize(
-    ("name", "label"),
-    [
-        ("roll_command_rad", "roll command\n(rad)"),
-        ("drone_1_vx_command_m_s", "drone 1 vx command\n(m/s)"),
-        ("finger_velocity_rad_s", "finger velocity\n(rad/s)"),
-        ("force", "force"),
-    ],
-)
-def test_an_axis_says_the_unit(name: str, label: str) -> None:
-    assert axis_label(name) == label
 
 
 @pytest.mark.parametrize("names", [("best", "adahi"), ("plan_8",)])

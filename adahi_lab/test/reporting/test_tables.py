@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from adahi_lab.calibration.parameter_file import Calibration
-from adahi_lab.methods.methods import METHODS
 from adahi_lab.reporting import tables
 
 Shown = Callable[..., str]
@@ -37,18 +36,6 @@ def row(table: Table, start: str) -> list[str]:
 
 def width(table: Table) -> int:
     return Console(width=200).measure(table).maximum
-
-
-def test_methods_side_by_side() -> None:
-    figures = {"adahi": {**FIGURES, "true_skip_ratio": 0.75, "calls_per_success": 31.11}, "hybrid": FIGURES}
-    table = tables.method_table(figures, "ball, 10 episodes")
-    assert table.title == "ball, 10 episodes"
-    calls = ["calls/\nepisode", "calls/\nsuccess"]
-    assert headings(table) == ["method", "success", "95 %", "TR", "TSR", *calls, "MSE"]
-    assert row(table, "ADAHI") == ["ADAHI", "0.900", "0.80-0.95", "0.612", "0.750", "28.0", "31.1", "0.250"]
-    assert row(table, "Hybrid")[4:] == ["", "28.0", "", "0.250"]
-    assert table.caption == tables.RATES
-    assert width(table) <= 80
 
 
 def test_methods_episode_by_episode() -> None:
@@ -141,14 +128,6 @@ def test_refused_steps_are_reported_where_there_were_any() -> None:
     assert tables.paper_table({"ball": {"adahi": whole}, "swarm": some}).caption == (
         "refused, being no action: swarm Hybrid 12, swarm Plan/2 1"
     )
-
-
-def test_every_label_is_whole_on_a_terminal_of_eighty_columns(shown: Shown) -> None:
-    figures = {**FIGURES, "true_skip_ratio": 0.5, "true_skip_ratio_primary": 0.5}
-    table = tables.paper_table({"kitchen": dict.fromkeys(METHODS, figures)})
-    assert width(table) <= 80
-    for method in METHODS.values():
-        assert method.label in shown(table)
 
 
 def test_a_calibration(calibration: Calibration) -> None:

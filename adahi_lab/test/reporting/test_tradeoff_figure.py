@@ -6,18 +6,14 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from adahi_lab.evaluation import step_latency as latency
 from adahi_lab.evaluation import tradeoffs
-from adahi_lab.evaluation.evaluate import Comparison, Run, evaluate_methods, play
+from adahi_lab.evaluation.evaluate import Comparison, evaluate_methods
 from adahi_lab.evaluation.loaded_policies import Policies
 from adahi_lab.evaluation.sweep import RATES, SWEPT, Point, areas, fixed_methods
-from adahi_lab.evaluation.traces import Trace
 from adahi_lab.link.link_profile import LinkProfile
-from adahi_lab.methods.methods import METHODS
-from adahi_lab.reporting.trace_figure import draw_traces
 from adahi_lab.reporting.tradeoff_figure import area_table, draw_pictures
 
 LINK = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.0, rate_mbit_s=55.4)
@@ -104,18 +100,6 @@ def test_latency_is_what_each_method_waited_for(found: tradeoffs.Tradeoffs) -> N
         assert math.isclose(values["success_rate"], 0.0)
 
 
-def test_the_trace_is_adahis_first_episode(found: tradeoffs.Tradeoffs, comparison: Comparison) -> None:
-    trace = found.trace
-    log = play(Run(METHODS["adahi"], comparison, EPISODES)).log
-    length = int(log.active[:, 0].sum())
-    assert trace.threshold == comparison.calibration.thresholds["deviation"]
-    np.testing.assert_array_equal(trace.deviation, log.deviation[:length, 0])
-    np.testing.assert_array_equal(trace.transmitted, trace.deviation > trace.threshold)
-    np.testing.assert_array_equal(trace.verified, trace.transmitted)
-    np.testing.assert_array_equal(trace.accepted, log.accepted[:length, 0].all(axis=-1))
-    np.testing.assert_allclose(np.diff(trace.time_s), trace.time_s[1])
-
-
 def test_latency_measured_over_dds_takes_the_place_of_the_simulated(
     found: tradeoffs.Tradeoffs,
     comparison: Comparison,
@@ -147,19 +131,3 @@ def test_every_picture_is_drawn(
     assert set(folder.iterdir()) == set(paths)
     for path in paths:
         assert path.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_trace_with_every_kind_of_step_and_one_with_none_are_drawn(tmp_path: Path) -> None:
-    every = Trace(
-        time_s=np.arange(5) / 10,
-        deviation=np.array([np.inf, 0.1, 1.0, 1.2, 1.3]),
-        transmitted=np.array([True, False, True, True, True]),
-        verified=np.array([True, False, True, True, False]),
-        accepted=np.array([True, True, True, False, True]),
-        threshold=0.5,
-    )
-    nothing = np.zeros(1, dtype=bool)
-    first_step = Trace(np.zeros(1), np.array([np.inf]), ~nothing, ~nothing, nothing, threshold=0.5)
-    draw_traces({"ball": every, "other": first_step}, tmp_path / "traces.png")
-    assert (tmp_path / "traces.png").read_bytes().startswith(b"\x89PNG")
