@@ -31,8 +31,6 @@ SESSION_BITS = 32
 INTERNAL_ERROR = 6  # likewise
 PARTS_MOST = 64
 """Largest number of a draft's parts that a reply judges, as in `VerifyDraft.srv`."""
-INTENT_MOST = 64
-"""Largest number of an intent's entries, as in `VerifyDraft.srv`."""
 INTENT_LIMIT = 127
 """An intent's entries are from -127 to 127."""
 

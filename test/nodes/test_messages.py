@@ -48,7 +48,6 @@ from adahi_ros.policies.intent.intent_checkpoint import LONGEST_INTENT
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import (
-    INTENT_MOST,
     INTERNAL_ERROR,
     NO_FINGERPRINT,
     OK,
@@ -223,7 +222,7 @@ def test_replies_survive_the_wire(seed: int, books: int) -> None:
     assert (received.id, received.status, received.compute_ms, received.window_kept) == (3, OK, 500.0, True)
 
 
-@given(st.lists(st.integers(-128, 127), max_size=INTENT_MOST), st.integers(0, 2**64 - 1))
+@given(st.lists(st.integers(-128, 127), max_size=LONGEST_INTENT), st.integers(0, 2**64 - 1))
 def test_intents_survive_the_wire(intent: list[int], fingerprint: int) -> None:
     sent = to_reply(
         Reply(OK, "", 7, 8, 9, intent=np.array(intent, np.int8), intent_fingerprint=fingerprint), 0.5
@@ -246,11 +245,11 @@ def test_an_intent_alone_is_a_few_bytes() -> None:
 
 
 def test_an_intent_that_is_too_long_is_refused() -> None:
-    assert RESPONSE["intent"] == INTENT_MOST == LONGEST_INTENT
-    response = VerifyDraft.Response(check_fields=False, intent=array("b", bytes(INTENT_MOST + 1)))
+    assert RESPONSE["intent"] == LONGEST_INTENT
+    response = VerifyDraft.Response(check_fields=False, intent=array("b", bytes(LONGEST_INTENT + 1)))
     assert from_reply(0, response).fault == "intent: length 65, must be at most 64"
     described = describe(Description("arm/act", "replace", SEES, intent_fingerprint="c" * 16))
-    described.intent_size = INTENT_MOST + 1
+    described.intent_size = LONGEST_INTENT + 1
     with pytest.raises(ValueError, match=r"^intent_size: 65, must be at most 64$"):
         from_description(described)
 

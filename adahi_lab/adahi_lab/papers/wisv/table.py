@@ -55,7 +55,6 @@ SEED = 11
 HEAD = "wisv.safetensors"
 EXACT = "speculative, greedy"
 LINKS = ("wired", "wifi_ac", "5g", "wifi_bad")
-USUAL = "wifi_ac"  # of the latencies of methods that do not read the channel, with those of `LINKS` shown too
 LESSON_EPISODES = 100
 
 
