@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from test.toys import LENGTHS, Counting, Toy, counted, float32, unit_scales
+from test.toys import Counting, Toy, counted, float32, unit_scales
 
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.training import corrector_training, train_corrector
@@ -24,7 +24,7 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector import Correction, Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
-from adahi_ros.policies.corrector.corrector_features import PlanView, feature_count
+from adahi_ros.policies.corrector.corrector_features import PlanView
 from adahi_ros.policies.interface import AS_TRAINED, Sampling
 
 T = 4
@@ -68,37 +68,6 @@ def test_of_two_ways_that_of_the_old_plan_is_taken_and_not_the_mean() -> None:
     np.testing.assert_allclose(action, [[3.0], [-3.0]], atol=0.01)
 
 
-def test_plans_that_agree_alike_count_alike() -> None:
-    plans = float32([0.9, 1.1, 1.0])[None, :, None, None] * np.ones((1, 1, T, 2), np.float32)
-    action = agreeing(plans, np.ones((1, T, 2), np.float32), np.array([T]), np.ones(2, np.float32))
-    np.testing.assert_allclose(action, 1.0, rtol=1e-6)
-
-
-def test_only_what_is_left_of_the_old_plan_is_compared() -> None:
-    plans = float32([[[[1.0], [9.0]], [[-1.0], [1.0]]]])  # (1, 2, 2, 1)
-    ahead = float32([[[1.0], [1.0]]])
-    one = np.ones(1, np.float32)
-    # By its first action the first agrees; by both, the second one does.
-    np.testing.assert_allclose(agreeing(plans, ahead, np.array([1]), one), [[0.97]], atol=0.03)
-    np.testing.assert_allclose(agreeing(plans, ahead, np.array([2]), one), [[-1.0]], atol=0.01)
-    # Distances are in action scales: in large units all agree.
-    np.testing.assert_allclose(agreeing(plans, ahead, np.array([2]), 1e4 * one), [[0.0]], atol=0.01)
-
-
-def test_there_is_an_example_of_every_active_step() -> None:
-    examples = lesson(Counting(spread=0.3), 0.2)
-    assert examples.features.shape == (sum(LENGTHS), feature_count(1, 1, 1))
-    assert examples.wanted.shape == (sum(LENGTHS), 1)
-    assert examples.features.dtype == examples.wanted.dtype == np.float32
-    seen = [100 * each + step for step in range(9) for each in range(3) if step < LENGTHS[each]]
-    np.testing.assert_allclose(examples.features[:, 0], seen)
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.4, 1.0])
-def test_where_the_world_does_as_planned_nothing_is_to_be_corrected(rate: float) -> None:
-    np.testing.assert_allclose(lesson(Counting(), rate).wanted, 0.0, atol=1e-9)
-
-
 def test_where_the_world_does_otherwise_the_difference_is_wanted() -> None:
     data = counted()
     shifted = data.observations.copy()
@@ -108,13 +77,6 @@ def test_where_the_world_does_otherwise_the_difference_is_wanted() -> None:
     assert moved.sum() == 2
     np.testing.assert_allclose(examples.wanted[moved], 0.5, atol=1e-4)
     np.testing.assert_allclose(examples.wanted[~moved], 0.0, atol=1e-9)
-
-
-def test_the_seed_decides_a_lesson() -> None:
-    first, again, other = (lesson(Counting(spread=1.0), 0.3, seed=seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first.features, again.features)
-    np.testing.assert_array_equal(first.wanted, again.wanted)
-    assert not np.array_equal(first.wanted, other.wanted)
 
 
 def test_plans_get_as_old_as_the_rate_has_it() -> None:
@@ -147,17 +109,6 @@ def test_what_is_done_is_corrected_and_now_and_then_shaken() -> None:
     shaken = np.abs(done["shaken"] - done["blind"])[..., 0]
     assert 0.05 < (shaken > 0.0).mean() < 0.6
     assert shaken.max() <= 0.5 * np.sqrt(3.0)
-
-
-def test_a_corrector_without_plans_learns_what_the_target_does_on_average() -> None:
-    teacher = Teacher(Counting(spread=4.0), unit_scales(), 400, hides_plan=True)
-    examples = teacher.lesson(RecordedWorld(counted()), 1, [0, 1, 2], 1.0, None, 0.0)
-    np.testing.assert_allclose(examples.wanted[:, 0], examples.features[:, 0], atol=0.3)
-    left, age = examples.features[:, -2], examples.features[:, -1]
-    assert (left == 1.0).all()
-    assert (age == 0.0).all()
-    np.testing.assert_array_equal(examples.features[:, 2], 0.0)  # no request to compare with
-    np.testing.assert_array_equal(examples.features[:, 4:-2], 0.0)  # no planned action
 
 
 def train(
@@ -242,14 +193,6 @@ def test_a_policy_comes_of_the_same_recipe_with_a_goal_or_none(
     assert policy.sound(actions).all()
 
 
-@pytest.mark.usefixtures("unexported")
-def test_a_corrector_reads_nothing_of_a_goal_that_it_does_not_receive(
-    demonstrations: Callable[[int], Trajectories], tmp_path: Path
-) -> None:
-    train(demonstrations(2).without_goals(), RECIPE, tmp_path, 3)
-    assert load_corrector(tmp_path / "corrector").config["goal_dim"] == 0
-
-
 @pytest.fixture
 def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no round wait for an export; what runs in its place shrinks the plan by its first weights."""
@@ -264,32 +207,6 @@ def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(corrector_training, "export", lambda *arguments: None)
     monkeypatch.setattr(train_corrector, "Corrector", Shrinking)
-
-
-@pytest.mark.usefixtures("unexported")
-def test_the_same_seed_makes_the_same_corrector(
-    demonstrations: Callable[[int], Trajectories], tmp_path: Path
-) -> None:
-    digests = []
-    for recipe, seed in ((RECIPE, 3), (RECIPE, 3), (RECIPE, 4), (replace(RECIPE, seed=2), 3)):
-        train(demonstrations(2), recipe, tmp_path, seed)
-        digests.append(load_corrector(tmp_path / "corrector").digest())
-    assert digests[0] == digests[1]
-    assert len(set(digests)) == 3
-
-
-@pytest.mark.usefixtures("unexported")
-def test_each_round_is_reported_once_its_checkpoint_is_there(
-    demonstrations: Callable[[int], Trajectories], tmp_path: Path
-) -> None:
-    reported: list[tuple[int, str]] = []
-
-    def note(rounds: int) -> None:
-        reported.append((rounds, load_corrector(tmp_path / "corrector").digest()))
-
-    train(demonstrations(2), RECIPE, tmp_path, 3, on_round=note)
-    assert [rounds for rounds, _ in reported] == [1, 2]
-    assert reported[0][1] != reported[1][1] == load_corrector(tmp_path / "corrector").digest()
 
 
 @pytest.mark.usefixtures("unexported")

@@ -7,31 +7,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.torch import load_file
 from test.toys import LENGTHS, Counting, counted, float32, unit_scales
 
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.calibration.target_plans import TEACHER, Planned, fresh_plans, unit_of_actions
 from adahi_lab.history import History
-from adahi_lab.training import corrector_data, corrector_training, train_corrector
-from adahi_lab.training.corrector_data import AGES, Examples, nearest, recorded_examples
-from adahi_lab.training.corrector_training import running
+from adahi_lab.training import corrector_training, train_corrector
+from adahi_lab.training.corrector_data import AGES, Examples, recorded_examples
 from adahi_lab.training.fitting import FitConfig, Run
 from adahi_lab.training.recipes import CorrectorRecipe
 from adahi_lab.training.train_corrector import (
     DRAFT,
-    HELD_OUT,
     TrainedOnRecordings,
     check_plans,
-    split,
     train_on_recordings,
 )
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
-from adahi_ros.policies.corrector.corrector_features import AHEAD, FeatureScales
-from adahi_ros.policies.corrector.corrector_network import LOG_VARIANCE, CorrectorNetwork
+from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.corrector.corrector_features import FeatureScales
 from adahi_ros.policies.corrector.distilled import DistilledPolicy
 from adahi_ros.policies.interface import Policy
 
@@ -81,18 +76,6 @@ def test_every_step_but_the_first_has_examples_of_several_ages() -> None:
     assert {1.0, 2.0, 3.0} == set(ages[step == 5])  # all that there are
 
 
-def test_a_plan_is_seen_as_it_is_when_it_is_old() -> None:
-    examples = examples_of(Counting())
-    old = examples.features[np.isclose(examples.features[:, -1], 2 / T)]
-    planned = old[:, PLANNED : PLANNED + len(AHEAD) + 1] - old[:, :1]
-    # Two actions are left, and the last one is repeated.
-    np.testing.assert_allclose(planned, np.tile([0.0, 1.0, 1.0, 1.0, 1.0], (len(old), 1)))
-
-
-def test_where_the_world_did_as_planned_nothing_is_to_be_corrected() -> None:
-    np.testing.assert_allclose(examples_of(Counting()).wanted, 0.0, atol=1e-6)
-
-
 def test_where_the_world_did_otherwise_the_difference_is_wanted() -> None:
     data = counted()
     pushed = data.observations.copy()
@@ -102,31 +85,6 @@ def test_where_the_world_did_otherwise_the_difference_is_wanted() -> None:
     assert behind.any()
     np.testing.assert_allclose(examples.wanted[behind], 0.5, atol=1e-6)
     np.testing.assert_allclose(examples.wanted[~behind], 0.0, atol=1e-6)
-
-
-def test_examples_of_an_episode_do_not_depend_on_those_beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    target = Counting((0.0, 0.3, 0.6))
-    together = examples_of(target)
-    mine = (together.features[:, 0] >= 100) & (together.features[:, 0] < 200)
-    alone = examples_of(target, numbers=(1,))
-    np.testing.assert_array_equal(alone.features, together.features[mine])
-    np.testing.assert_array_equal(alone.wanted, together.wanted[mine])
-    monkeypatch.setattr(corrector_data, "BATCH", 2)
-    batched = examples_of(target)
-    order, other = np.lexsort(together.features.T), np.lexsort(batched.features.T)
-    np.testing.assert_array_equal(batched.features[other], together.features[order])
-    assert not np.array_equal(examples_of(target, seed=2).features, together.features)
-
-
-def test_of_several_plans_the_one_nearest_to_what_was_done_since_is_taken() -> None:
-    plans = float32([[0, 9, 9, 9], [1, 1, 9, 9], [2, 2, 2, 2]])[None, :, :, None] * np.ones((3, 1, 1, 1))
-    done = float32([[5.0, 2.0, 0.0]] * 3)[..., None]  # the last three actions
-    # Asked for one, two and three steps ago: what was done before that does not count.
-    assert nearest(plans, done, np.array([1, 2, 3]), np.ones(1, np.float32)).tolist() == [0, 1, 2]
-    wide = np.concatenate([plans, 100 - plans], axis=-1)  # by a second action the last one is far
-    acted = np.concatenate([done, np.full_like(done, 98.0)], axis=-1)
-    assert nearest(wide, acted, np.array([1, 2, 3]), float32([1e6, 1.0])).tolist() == [2, 2, 2]
-    assert nearest(wide, acted, np.array([1, 2, 3]), float32([1.0, 1e6])).tolist() == [0, 1, 2]
 
 
 def test_the_plan_of_a_robot_that_knew_two_ways_is_the_way_that_it_went() -> None:
@@ -161,50 +119,6 @@ def train(
     shown, recipe = pushed_data() if data is None else data, replace(RECIPE, fit=FitConfig(steps, 64, 1e-2))
     plans = plan_recorded(Counting(), shown, recipe.samples, seed)
     return train_on_recordings(plans, recipe, folder, Run(seed), {"command": "by hand"})
-
-
-@pytest.mark.usefixtures("unexported")
-def test_a_corrector_expects_the_error_that_it_has_on_unseen_steps(tmp_path: Path) -> None:
-    held = train(tmp_path, steps=200).figures["held_out"]
-    assert held["learnt_to_expect"] != pytest.approx(held["error"], rel=0.05)
-    plans = plan_recorded(Counting(), pushed_data(), RECIPE.samples, 1)
-    corrector = load_corrector(tmp_path / "corrector")
-    tests = recorded_examples(plans, split(plans.data, 1, HELD_OUT)[1], corrector.scales, 1)
-    network = network_of(corrector)
-    _, log_variance = running(network)(tests.features)
-    assert np.sqrt(np.exp(log_variance).mean()) == pytest.approx(held["error"], rel=1e-3)
-    network.expect_more(3.0)
-    _, more = running(network)(tests.features)
-    free = (log_variance > LOG_VARIANCE[0]) & (more < LOG_VARIANCE[1])
-    assert free.mean() > 0.5
-    np.testing.assert_allclose(np.exp(0.5 * (more - log_variance)[free]), 3.0, rtol=1e-3)
-
-
-def network_of(checkpoint: CorrectorCheckpoint) -> CorrectorNetwork:
-    """Return the network of a checkpoint."""
-    weights = load_file(checkpoint.weights)
-    network = CorrectorNetwork(1, checkpoint.config["hidden"], weights["mean"], weights["std"])
-    network.load_state_dict({name: weights[name] for name in network.state_dict()})
-    return network
-
-
-@pytest.mark.usefixtures("unexported")
-def test_a_corrector_of_recordings_beats_none_on_episodes_held_out(tmp_path: Path) -> None:
-    trained = train(tmp_path, steps=200)
-    held = trained.figures["held_out"]
-    assert (trained.figures["episodes"], held["episodes"]) == (10, 2)
-    assert trained.figures["examples"] == 10 * 11 * AGES
-    assert held["examples"] == 2 * 11 * AGES
-    assert held["error"] < 0.5 * held["plan_error"]
-    checkpoint = load_corrector(tmp_path / "corrector")
-    assert checkpoint.training == {
-        "command": "by hand",
-        "seed": 1,
-        "parameters": checkpoint.parameters,
-        **trained.figures,
-    }
-    assert len(trained.losses) == 200
-    np.testing.assert_array_equal(checkpoint.scales.action_scale, [1.0])  # the target's, not that of the data
 
 
 @pytest.mark.usefixtures("unexported")

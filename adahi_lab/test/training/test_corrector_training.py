@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from adahi_lab.training.corrector_training import running, scales_of, train_corrector
+from adahi_lab.training.corrector_training import running, train_corrector
 from adahi_lab.training.fitting import FitConfig, Run
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector_network import LOG_VARIANCE
-
-
-def test_from_one_episode_to_the_next_is_no_change(demonstrations: Callable[[int], Trajectories]) -> None:
-    data = demonstrations(2)
-    apart = data.observations.copy()
-    apart[data.ends[0] :] += 100.0
-    moved = replace(data, observations=apart)
-    one, other = scales_of(data, True), scales_of(moved, True)
-    smallest = 1e-3 * (other.observation_scale - one.observation_scale)
-    np.testing.assert_allclose(other.change_scale - smallest, one.change_scale, rtol=1e-3)
-    assert len(scales_of(data, with_goal=False).goal_mean) == 0
-
-
-def test_training_weighs_what_is_hard_to_foresee() -> None:
-    draw = np.random.default_rng(6)
-    read, wanted = (
-        draw.normal(size=(300, 3)).astype(np.float32),
-        draw.normal(size=(300, 1)).astype(np.float32),
-    )
-    losses = [
-        train_corrector(read, wanted, 4, FitConfig(20, 32, 1e-2), Run(1), beta)[1] for beta in (0.0, 1.0)
-    ]
-    assert losses[0] != losses[1]
 
 
 def test_training_finds_the_correction_and_where_it_is_unsure() -> None:

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from test.toys import two_ways
 
 from adahi_lab.training.fitting import Run
 from adahi_lab.training.flow_training import FlowFitConfig, train_flow
 from adahi_ros.core.schema import checked
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.interface import Policy, Sampling
@@ -54,42 +52,6 @@ def test_a_plan_goes_on_the_way_that_a_robot_has_committed_to(policy: Policy) ->
         assert agreed[2] > 0.95
 
 
-def test_training_is_decided_by_its_seed_and_leaves_torchs_generator_alone() -> None:
-    before, fit = torch.random.get_rng_state(), FlowFitConfig(3, 16, warmup=0)
-    size = {**SIZE, "horizon": 2}
-    (one, losses), (same, again), (other, _) = (
-        train_flow(two_ways(), 1, size, fit, Run(seed)) for seed in (1, 1, 2)
-    )
-    assert torch.equal(torch.random.get_rng_state(), before)
-    assert losses == again
-    for name, value in one.state_dict().items():
-        assert torch.equal(same.state_dict()[name], value), name
-    assert not torch.equal(other.position, one.position)
-
-
-def test_a_run_of_other_sizes_or_data_is_not_resumed(tmp_path: Path) -> None:
-    fit, run = FlowFitConfig(2, 16, warmup=0), Run(1, tmp_path / "state.safetensors")
-    size, data = {**SIZE, "horizon": 2}, two_ways()
-    _, losses = train_flow(data, 1, size, fit, run)
-    assert train_flow(data, 1, size, fit, run)[1] == losses
-    other = Trajectories("toy", data.observations, data.actions[::-1].copy(), data.goals, data.ends)
-    for changed in (
-        lambda: train_flow(data, 1, {**size, "head_width": 8}, fit, run),
-        lambda: train_flow(data, 2, size, fit, run),
-        lambda: train_flow(other, 1, size, fit, run),
-    ):
-        with pytest.raises(ValueError, match="from a run with other settings or data"):
-            changed()
-
-
-def slopes(episodes: int = 24, steps: int = 8) -> Trajectories:
-    """Episodes whose first observation decides the next action exactly, and the later ones not at all."""
-    draw = np.random.default_rng(5)
-    seen = draw.uniform(-1.0, 1.0, (episodes * steps, 1)).astype(np.float32)
-    ends = np.arange(steps, episodes * steps + 1, steps)
-    return Trajectories("toy", seen, np.sin(3.0 * seen), np.zeros((episodes, 0), np.float32), ends)
-
-
 def test_a_flow_without_noise_in_one_step_makes_the_mean_plan(tmp_path: Path) -> None:
     size = {**SIZE, "horizon": 3, "steps": 1, "noise": 0.0}
     network, _ = train_flow(two_ways(), 1, size, FlowFitConfig(150, 64, 5e-3), Run(4))
@@ -99,18 +61,6 @@ def test_a_flow_without_noise_in_one_step_makes_the_mean_plan(tmp_path: Path) ->
     plans = policy.propose(policy.signature.nothing(50), draws).actions
     assert np.ptp(plans, axis=0).max() < 1e-6  # no draw matters
     assert np.abs(plans).max() < 0.3  # between both ways
-
-
-def test_a_discount_makes_first_actions_precise() -> None:
-    data, errors = slopes(), {}
-    size = {**SIZE, "horizon": 6, "head_width": 16, "steps": 1, "noise": 0.0}
-    for discount in (1.0, 0.3):
-        network, _ = train_flow(data, 1, size, FlowFitConfig(200, 64, 5e-3, discount=discount), Run(4))
-        seen = torch.from_numpy(data.observations)[:, None]
-        nothing = torch.zeros(len(seen), 6), torch.full((len(seen), 6, 1), torch.nan)
-        made = network(seen, torch.zeros(len(seen), 0), *nothing).detach().numpy()
-        errors[discount] = float(np.mean((made[:, 0] - data.actions) ** 2))
-    assert errors[0.3] < 0.6 * errors[1.0]
 
 
 def test_a_discount_out_of_range_is_refused() -> None:

@@ -14,7 +14,6 @@ from adahi_lab.training.intent_data import (
     NEVER,
     drawn_requests,
     lesson,
-    newest_requests,
 )
 from adahi_lab.training.intent_training import train_intent
 from adahi_lab.training.recipes import INTENT, INTENT_OF_PLAN, IntentRecipe, recipe_of
@@ -32,18 +31,6 @@ from adahi_ros.policies.intent.intent_features import RepliesView
 
 TASK = "ball_instructed"
 CHECKPOINTS = Path(__file__).resolve().parents[3] / "checkpoints"
-
-
-def requests_before(step: int, period: int, second: int) -> list[int]:
-    return [0, *range(second, step + 1, period)][::-1]
-
-
-@pytest.mark.parametrize(("period", "second"), [(1, 1), (3, 1), (3, 3), (5, 2), (NEVER, NEVER)])
-def test_the_newest_requests_are_those_of_a_robot_with_a_period(period: int, second: int) -> None:
-    for step in range(20):
-        found = newest_requests(np.array([step]), np.array([period]), np.array([second]), 4)[0].tolist()
-        wanted = requests_before(step, period, second)[:4]
-        assert found == wanted + [-1] * (4 - len(wanted))
 
 
 def test_a_share_of_the_episodes_has_one_request_and_the_others_any_period() -> None:
@@ -114,18 +101,6 @@ def test_an_intent_is_whole_numbers_and_moves_the_action(trained: Path) -> None:
     assert not np.allclose(far.actions[0], far.actions[1])
     assert (far.expected_error > 0.0).all()
     assert robot.sound(far.actions[:, None]).all()
-
-
-def test_a_reply_that_is_missing_has_no_effect(trained: Path) -> None:
-    encoder = load_encoder(trained)
-    view = view_of(encoder, 1)
-    view.requested_at[:, -1] = -1
-    one = encoder.encode(view)
-    view.plan[:, -1] += 5.0
-    if encoder.sizes.replies > 1:
-        np.testing.assert_array_equal(encoder.encode(view), one)
-    else:
-        assert view.requested_at.max() < 0
 
 
 def test_the_intents_of_another_encoder_are_refused(trained: Path, tmp_path: Path) -> None:

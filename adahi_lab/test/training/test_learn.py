@@ -63,12 +63,6 @@ def garbage(demonstrations: Callable[[int], Trajectories]) -> Corrections:
     return replies(data, np.full_like(data.actions, 2.0))
 
 
-def well_trained(model: VQBeT, lessons: Lessons, anything: Corrections) -> VQBeT:
-    """Return the network after a rehearsal of demonstrations alone."""
-    config = LearningConfig(steps=400, rehearsal=1.0, worse=np.inf)
-    return update(model, lessons, anything, config, Run(0)).model
-
-
 def same(one: VQBeT, other: VQBeT) -> bool:
     return all(torch.equal(value, other.state_dict()[name]) for name, value in one.state_dict().items())
 
@@ -79,42 +73,6 @@ def test_of_no_corrections_nothing_changes(model: VQBeT, lessons: Lessons, sound
     assert not found.losses
     assert found.figures["why"] == "there is nothing to learn from"
     assert found.figures["acceptance"] is None
-
-
-def test_corrections_get_likelier(model: VQBeT, lessons: Lessons, sound: Corrections) -> None:
-    found = update(model, lessons, sound, CONFIG, Run(0))
-    assert found.figures["share"] == 1.0
-    assert found.figures["log_likelihood"]["after"] > found.figures["log_likelihood"]["before"] + 0.3
-    assert lessons.forgotten(found.model) == found.figures["held_out"]["after"]
-    assert not same(found.model, model)
-
-
-def test_what_is_learned_of_garbage_does_not_stand(
-    model: VQBeT, lessons: Lessons, garbage: Corrections
-) -> None:
-    """Without the guard it would; rehearsal alone bounds how much is forgotten."""
-    good = well_trained(model, lessons, garbage)
-    before = lessons.forgotten(good)
-    guarded = update(good, lessons, garbage, replace(CONFIG, rehearsal=0.0), Run(0))
-    after = guarded.figures["held_out"]["after"]
-    assert guarded.figures["share"] < 1.0
-    assert after == lessons.forgotten(guarded.model) <= before * (1.0 + CONFIG.worse)
-    refused = update(good, lessons, garbage, replace(CONFIG, rehearsal=0.0, worse=0.0), Run(0))
-    assert refused.figures["share"] == 0.0
-    assert same(refused.model, good)
-    free = update(good, lessons, garbage, replace(CONFIG, rehearsal=0.0, worse=np.inf), Run(0))
-    rehearsed = update(good, lessons, garbage, replace(CONFIG, worse=np.inf), Run(0))
-    assert lessons.forgotten(free.model) > 1.2 * before
-    assert before < lessons.forgotten(rehearsed.model) < lessons.forgotten(free.model)
-
-
-def test_the_bound_is_above_the_best_and_not_the_last(
-    model: VQBeT, lessons: Lessons, sound: Corrections
-) -> None:
-    found = update(model, lessons, sound, CONFIG, Run(0), best=1e-3)
-    assert found.figures["share"] == 0.0
-    assert found.figures["held_out"]["bound"] == pytest.approx(1e-3 * (1.0 + CONFIG.worse))
-    assert found.figures["held_out"]["best"] == 1e-3
 
 
 def test_what_is_held_out_is_not_rehearsed(
@@ -244,18 +202,6 @@ def test_what_is_gone_on_from_is_all_that_was_kept(exported: Path, learner: Lear
     again = second.learn(files, 1)
     assert again["corrections"] == reports["new"] + again["new"]
     assert again["held_out"]["best"] == 1e-3
-
-
-def test_no_two_rounds_learn_from_the_same_episodes() -> None:
-    how = Rounds(rounds=3, episodes=4)
-    assert len({episode for number in range(3) for episode in how.lessons(number)}) == 12
-
-
-def test_who_explores_otherwise_hears_what_the_other_method_asks(exported: Path, learner: Learners) -> None:
-    silent = learner(replace(HOW, ask="draft", explore="hybrid"))
-    files = PolicyFiles(exported, "onnxruntime")
-    silent.current_figures(files)
-    assert silent.learn(files, 0)["new"] > 0
 
 
 def test_gates_are_set_to_a_rate_before_every_round(

@@ -15,8 +15,7 @@ import torch
 from test.toys import float32
 
 from adahi_lab.calibration.parameter_file import Calibration
-from adahi_lab.evaluation.loaded_policies import PLANS, Bench, PolicyFiles
-from adahi_lab.methods.methods import METHODS
+from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_lab.training.corrector_training import learn_on, save_corrector, scales_of
 from adahi_lab.training.fitting import FitConfig, Run
 from adahi_lab.training.learn import LearningConfig
@@ -61,19 +60,6 @@ def learner(begin: Path, calibration: Calibration) -> Callable[..., CorrectorLea
         return CorrectorLearner("ball", begin, recipe, calibration, how, config, old_episodes=2)
 
     return make
-
-
-def test_examples_are_of_the_steps_that_replaced_a_plan(begin: Path, calibration: Calibration) -> None:
-    policies = PolicyFiles(begin, "onnxruntime").load()
-    method = METHODS["corrector_4"]
-    found = corrected_plans(Bench("ball", policies, calibration), method, 0, [5, 6])
-    assert policies.corrector is not None
-    ages = found.features[:, -1] * policies.corrector.signature.horizon
-    left = found.features[:, -2] * policies.corrector.signature.horizon
-    np.testing.assert_allclose(ages, 4.0)  # asked every four steps, and never of the first plan
-    np.testing.assert_allclose(left, 4.0)
-    assert np.isfinite(found.wanted).all()
-    assert np.abs(found.wanted).max() > 0.0
 
 
 def test_what_is_taught_is_learned(begin: Path) -> None:

@@ -60,12 +60,6 @@ def test_actions_are_the_experts_where_the_target_went(seen: Seen) -> None:
     assert np.abs(world.observation[0] - observed[1]).max() > 1e-3
 
 
-def test_no_episode_is_seen_twice(seen: Seen) -> None:
-    _, joined, _ = seen
-    first = [tuple(episode(joined, number)[0][0]) for number in range(len(joined))]
-    assert len(set(first)) == len(joined)
-
-
 def test_a_stopped_run_keeps_its_rounds(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     data, joined, state = seen
 

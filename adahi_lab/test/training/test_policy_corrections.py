@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from adahi_lab.evaluation.evaluate import Comparison, Run, play
-from adahi_lab.evaluation.rollout import Log, rollout
-from adahi_lab.methods import method
 from adahi_lab.methods.methods import METHODS, gated
 from adahi_lab.tasks import make
 from adahi_lab.training.policy_corrections import Corrections, corrected_episodes, recorded_episodes
@@ -77,32 +74,6 @@ def test_the_windows_are_those_that_the_draft_read(comparison: Comparison) -> No
     )
     nearest = np.abs(could - found.drafted).max(axis=2).min(axis=0)
     assert nearest.max() < 1e-5
-
-
-def test_replies_that_are_no_action_are_left_out(
-    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refusing(*args: Any, **kwargs: Any) -> Log:
-        log = rollout(*args, **kwargs)
-        return replace(log, refused=log.refused | (np.arange(len(log.active)) == 1)[:, None])
-
-    monkeypatch.setattr(method, "rollout", refusing)
-    found, outcome = corrected_episodes(comparison.bench(), gated("hybrid"), comparison.seed, EPISODES)
-    assert found.left_out == {"refused": 3}
-    assert len(found) == outcome.log.active.sum() - 3
-
-
-def test_a_reservoir_keeps_at_most_so_many_of_all_alike() -> None:
-    counted = np.zeros(60)
-    for seed in range(300):
-        reservoir: Reservoir[Corrections] = Reservoir(12, seed)
-        for first in range(0, 60, 20):
-            kept = reservoir.add(numbered(first, 20))
-            assert len(kept) == 12
-        counted[kept.replied[:, 0].astype(int)] += 1
-        assert kept.left_out == {"ahead": 3}
-    assert abs(counted.reshape(3, 20).sum(axis=1) / 1200 - 1).max() < 0.1  # of every part four of 12
-    assert counted.min() > 30
 
 
 def test_what_is_kept_does_not_depend_on_how_many_come_at_once() -> None:

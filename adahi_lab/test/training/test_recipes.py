@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from adahi_lab.training.fitting import FitConfig
-from adahi_lab.training.flow_training import FlowFitConfig
-from adahi_lab.training.recipes import CorrectorRecipe, load_pupils, load_recipe
+from adahi_lab.training.recipes import load_pupils, load_recipe
 from adahi_lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.core.assets import asset
 
@@ -48,12 +47,6 @@ def planning() -> dict[str, Any]:
 def write(path: Path, recipe: Any) -> Path:
     path.write_text(yaml.safe_dump(recipe))
     return path
-
-
-def test_the_shipped_recipe_is_whole() -> None:
-    recipe = load_recipe(asset("config/recipes/ball.yaml"))
-    assert recipe.policies.keys() == {"draft", "target"}
-    assert recipe.policies["draft"].fit.steps < recipe.policies["target"].fit.steps
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -134,23 +127,6 @@ def check_refused(folder: Path, recipe: dict[str, Any], field: str, value: Any, 
         load_recipe(path)
 
 
-def test_a_target_that_plans_and_its_corrector_are_read(tmp_path: Path) -> None:
-    recipe = load_recipe(write(tmp_path / "recipe.yaml", planning()))
-    assert recipe.tokenizer is None
-    target = recipe.policies["target"]
-    assert (target.kind, target.fit) == ("flow", FlowFitConfig(4))
-    assert target.size == {"horizon": 4, "width": 8, "heads": 2, "noise": 0.5}
-    expected = CorrectorRecipe(3, {"hidden": 8}, FitConfig(5), 2, 6, (0, 0.5))
-    assert recipe.corrector == expected
-    alone = planning()
-    del alone["corrector"]["asking_rates"], alone["corrector"]["rounds"]
-    corrector = load_recipe(write(tmp_path / "recipe.yaml", alone)).corrector
-    assert corrector is not None
-    assert (corrector.asking_rates, corrector.rounds) == (CorrectorRecipe.asking_rates, 3)
-    without = {name: value for name, value in planning().items() if name != "corrector"}
-    assert load_recipe(write(tmp_path / "recipe.yaml", without)).corrector is None
-
-
 def test_what_is_distilled_asks_its_target_at_every_step(tmp_path: Path) -> None:
     values = planning()
     values["distilled"] = {name: each for name, each in values["corrector"].items() if name != "asking_rates"}
@@ -164,17 +140,6 @@ def test_what_is_distilled_asks_its_target_at_every_step(tmp_path: Path) -> None
     values["policies"] = {"draft": values["policies"]["target"]}
     del values["corrector"], values["distilled"]["asking_rates"]
     check_refused(tmp_path, values, "window_length", 1, "recipe.distilled: there is no policy named 'target'")
-
-
-def test_policies_without_a_kind_speak_codes(tmp_path: Path) -> None:
-    recipe = load_recipe(write(tmp_path / "recipe.yaml", whole()))
-    assert recipe.policies["draft"].kind == "vqbet"
-    both = whole()
-    both["policies"]["target"] = planning()["policies"]["target"]
-    kinds = {
-        name: each.kind for name, each in load_recipe(write(tmp_path / "both.yaml", both)).policies.items()
-    }
-    assert kinds == {"draft": "vqbet", "target": "flow"}
 
 
 def test_codes_need_a_tokenizer(tmp_path: Path) -> None:

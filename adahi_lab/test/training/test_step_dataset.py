@@ -1,13 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-import pytest
 
-from adahi_lab.history import History
-from adahi_lab.training.step_dataset import Moments, action_chunks, step_goals, window_indices
-from adahi_ros.core.signature import Feature, Signature
+from adahi_lab.training.step_dataset import Moments, action_chunks
 from adahi_ros.core.trajectories import Trajectories
 
 
@@ -23,29 +18,11 @@ def uneven() -> Trajectories:
     )
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 10])
-def test_training_windows_are_the_windows_that_a_robot_sees(length: int) -> None:
-    data = uneven()
-    windows = data.observations[window_indices(data, length)]
-    assert windows.shape == (12, length, 1)
-    for start, end in data.spans():
-        history = History(Signature(length, 1, 2, (Feature("observation", 1),)), 1)
-        for step in range(start, end):
-            seen = history.push({"observation": data.observations[step : step + 1]})
-            np.testing.assert_array_equal(windows[step], seen.features["observation"][0])
-
-
 def test_chunks_look_ahead_and_repeat_the_last_action_of_the_episode() -> None:
     chunks = action_chunks(uneven(), 3)
     assert chunks[:, :, 0].tolist()[:6] == [[0, 0, 0], [1, 2, 3], [2, 3, 4], [3, 4, 4], [4, 4, 4], [5, 6, 7]]
     np.testing.assert_array_equal(chunks[:, :, 1], -chunks[:, :, 0])
     np.testing.assert_array_equal(action_chunks(uneven(), 1)[:, 0], uneven().actions)
-
-
-def test_every_step_has_the_goal_of_its_episode(demonstrations: Callable[[int], Trajectories]) -> None:
-    goals = step_goals(uneven())
-    assert goals.argmax(axis=1).tolist() == [0] + [1] * 4 + [2] * 7
-    assert step_goals(demonstrations(0)).shape == (360, 0)
 
 
 def test_moments_scale_to_unit_deviation_and_leave_what_never_moves() -> None:

@@ -272,14 +272,6 @@ def test_only_one_policy_leaves_the_tokenizer_and_the_other_alone(
     assert summary["fingerprint"] == code_policy(load_policy(tmp_path / "draft", "torch")).decoder.fingerprint
 
 
-@pytest.mark.usefixtures("unexported")
-def test_a_seed_replaces_that_of_every_model(trained: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    follow(tmp_path, seed=9)
-    before, after = weights(trained[0]), weights(tmp_path)
-    assert before.keys() == after.keys()
-    assert all(before[name] != after[name] for name in before)
-
-
 def test_a_seed_replaces_that_of_every_pupil(taught: dict[str, tuple[int, int, int]], tmp_path: Path) -> None:
     follow(tmp_path, WITH_PUPILS, seed=9)
     assert taught == {"corrector": (2, 9, 9), "distilled": (2, 9, 9)}

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from adahi_lab.training.fitting import Run
-from adahi_lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
+from adahi_lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood
 from adahi_lab.training.vqbet_training import CodeFitConfig, Demonstrated
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
@@ -72,18 +72,6 @@ def test_the_network_that_it_begins_with_stays_as_it_is(model: VQBeT, tune: Tune
     was = copy.deepcopy(model)
     tune(Keeping(pull=1.0))
     assert same(model, was)
-
-
-def test_rehearsal_and_pull_keep_what_it_knew(
-    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, tune: Tune
-) -> None:
-    def loss(keeping: Keeping) -> float:
-        return mean_loss(tune(keeping)[0], tokenizer, old, FIT)
-
-    free = loss(Keeping(0.0))
-    assert free > mean_loss(model, tokenizer, old, FIT)
-    assert loss(Keeping(0.5)) < free - 0.5
-    assert loss(Keeping(0.0, pull=10.0)) < free - 0.5
 
 
 def test_at_a_rehearsal_of_one_it_does_not_matter_what_is_new(other: Actions, tune: Tune) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -143,29 +142,6 @@ def test_a_damaged_state_is_refused(data: Trajectories, tmp_path: Path) -> None:
             train_tokenizer(data, TOKENIZER, FOUR, Run(1, state))
 
 
-def test_the_policy_learns_the_toy_problem_on_a_frozen_tokenizer(
-    data: Trajectories, tokenizer: ActionTokenizer
-) -> None:
-    before = tokenizer.freeze().fingerprint
-    config = CodeFitConfig(150, 64, learning_rate=5e-3, warmup=5)
-    model, losses = train_policy(data, tokenizer, 3, SIZE, config, Run(0))
-    assert len(losses) == 150
-    assert np.mean(losses[-10:]) < 0.4 * np.mean(losses[:10])
-    assert tokenizer.freeze().fingerprint == before
-    assert not model.training
-
-
-def test_the_tokenizer_learns_to_reconstruct(data: Trajectories, tokenizer: ActionTokenizer) -> None:
-    longer, _ = train_tokenizer(data, TOKENIZER, FitConfig(150, 128, 5e-3), Run(0))
-    chunks = torch.from_numpy(data.actions[:, None])
-
-    def missed(trained: ActionTokenizer) -> float:
-        decoded = trained.freeze().decode(trained.encode(chunks).numpy())
-        return float(np.abs(decoded - chunks.numpy()).mean())
-
-    assert missed(longer) < 0.6 * missed(tokenizer)
-
-
 def test_focal_loss_against_hand_computation() -> None:
     p = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1]])
     expected = -(0.8**2 * np.log(0.2) + 0.2**2 * np.log(0.8)) / 2
@@ -184,56 +160,6 @@ def test_policy_loss_against_hand_computation() -> None:
     offset_loss = (0.5 + 0.75) / 2
     got = policy_loss(p.log(), offsets, codes, codes, missing, CodeFitConfig(1, offset_weight=7.0)).item()
     assert got == pytest.approx(codes_loss + 7.0 * offset_loss, rel=1e-5)
-
-
-def test_the_learning_rate_warms_up_and_then_falls_to_zero() -> None:
-    config = FitConfig(steps=100, learning_rate=2.0, warmup=9)
-    rates = [config.rate_at(step) for step in range(100)]
-    assert rates[0] == pytest.approx(0.2)
-    assert int(np.argmax(rates)) == 9
-    assert rates[50] == pytest.approx(1.0)
-    assert rates[99] < 0.001
-    assert all(later < earlier for earlier, later in pairwise(rates[9:]))
-
-
-def test_every_step_draws_a_batch_of_its_own_from_all_examples() -> None:
-    module = nn.Linear(1, 1)
-    batches: list[torch.Tensor] = []
-
-    def loss_of(batch: torch.Tensor) -> torch.Tensor:
-        batches.append(batch)
-        return module(torch.ones(1, 1)).sum()
-
-    fit(module, loss_of, 20, FitConfig(30, 8), Run(0))
-    drawn = torch.stack(batches)
-    assert drawn.shape == (30, 8)
-    assert len(drawn.unique(dim=0)) == 30
-    assert drawn.unique().tolist() == list(range(20))
-
-
-def test_a_training_ends_with_the_average_of_its_weights() -> None:
-    module = nn.Linear(1, 1, bias=False)
-    gone_through: list[float] = []
-
-    def loss_of(batch: torch.Tensor) -> torch.Tensor:
-        gone_through.append(module.weight.item())
-        return module(torch.ones(1, 1)).square().sum()
-
-    def trained(average: float) -> float:
-        gone_through.clear()
-        with torch.no_grad():
-            module.weight.fill_(2.0)
-        fit(module, loss_of, 4, FitConfig(40, 2, learning_rate=0.1, average=average), Run(0))
-        return module.weight.item()
-
-    last = trained(0.0)
-    averaged = trained(0.5)
-    expected = gone_through[1]
-    for step, weight in enumerate([*gone_through[2:], last], start=1):
-        decay = min(0.5, (1 + step) / (10 + step))
-        expected = decay * expected + (1.0 - decay) * weight
-    assert averaged == pytest.approx(expected, rel=1e-5)
-    assert averaged != pytest.approx(last, rel=1e-4)
 
 
 def test_a_loss_that_is_not_finite_ends_the_run() -> None:
