@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-import setuptools
 
 from adahi_ros.nodes.launching.middleware import ROUTER_FILE, middleware_environment, router_override
 
 ROOT = Path(__file__).resolve().parents[1]
-PROFILES = sorted((ROOT / "config/dds").glob("*.xml"))
 FAST, FAST_3, CYCLONE = (
     ROOT / f"config/dds/{name}_wireless.xml" for name in ("fastdds", "fastdds_3", "cyclonedds")
 )
@@ -60,22 +56,6 @@ def test_both_keep_a_datagram_within_a_frame() -> None:
     largest = root.findtext(".//property/value", namespaces=FAST_SPACE) or ""
     assert ElementTree.parse(CYCLONE).getroot().findtext(".//{*}MaxMessageSize") == f"{largest}B"
     assert int(largest) + 28 <= 1500  # headers of IPv4 and UDP; the payload of an Ethernet frame
-
-
-def test_larger_datagrams_of_others_are_received() -> None:
-    """A transport's own bound would cut them off."""
-    assert ElementTree.parse(FAST).getroot().find(".//maxMessageSize", FAST_SPACE) is None
-
-
-def test_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, Any] = {}
-    monkeypatch.setattr(setuptools, "setup", lambda **arguments: given.update(arguments))
-    monkeypatch.chdir(ROOT)
-    runpy.run_path("setup.py")
-    installed = dict(given["data_files"])["share/adahi_ros/config/dds"]
-    assert sorted(ROOT / file for file in installed) == sorted([*PROFILES, ROUTER])
-    launched = dict(given["data_files"])["share/adahi_ros/launch"]
-    assert {"launch/dds.launch.py", "launch/zenoh_router.launch.py"} <= set(launched)
 
 
 def test_each_line_of_zenohs_router_is_one_setting() -> None:

@@ -104,12 +104,3 @@ def test_the_tool_writes_what_a_command_prints(tmp_path: Path) -> None:
     assert HEADER.match(text)
     assert f"`python {program} --episodes 2`" in text
     assert text.endswith("**two episodes**\n\n| task | success |\n|---|---|\n| ball | 0.95 |\n\nin process\n")
-
-
-def test_the_tool_needs_a_table(tmp_path: Path) -> None:
-    program = tmp_path / "silent.py"
-    program.write_text("print('no table')\n")
-    command = [sys.executable, "tools/table_file.py", str(tmp_path / "table.md"), str(program)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert ended.returncode == 1
-    assert "printed no table" in ended.stderr

@@ -49,17 +49,6 @@ def test_it_proposes_actions_without_codes(tmp_path: Path) -> None:
     assert proposal.distribution is None
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, 1.1, -1.1])
-def test_what_is_beyond_its_range_is_no_action(tmp_path: Path, value: float) -> None:
-    policy = Scaled(tmp_path)
-    actions = np.zeros((2, 2, 2), np.float32)
-    policy.check(actions)
-    actions[1, 1, 0] = value
-    np.testing.assert_array_equal(policy.sound(actions), [True, False])
-    with pytest.raises(ValueError, match=r"^action\[0\]: .*, must be from -1 to 1$"):
-        policy.check(actions)
-
-
 @pytest.mark.usefixtures("kinds")
 def test_a_file_names_the_kind_and_its_arguments(tmp_path: Path) -> None:
     path = described(tmp_path, "kind: scaled\ngain: 3.0\n")
@@ -98,11 +87,6 @@ def test_of_two_descriptions_none_is_taken(tmp_path: Path) -> None:
     (tmp_path / "draft.json").write_text("{}")
     with pytest.raises(CheckpointError, match=r"there is a \.json and a \.yaml of that name"):
         load_policy(path, "onnxruntime")
-
-
-def test_what_is_not_there_is_no_policy(tmp_path: Path, checkpoints: Path) -> None:
-    assert is_policy(checkpoints / "draft")
-    assert not is_policy(tmp_path / "draft")
 
 
 @pytest.mark.usefixtures("kinds")

@@ -21,7 +21,6 @@ from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector import RANGE_MARGIN, Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig, load_corrector
 from adahi_ros.policies.corrector.corrector_features import (
-    AHEAD,
     FeatureScales,
     PlanView,
     feature_count,
@@ -59,49 +58,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, demonstrations: Callable[[i
     return folder
 
 
-def test_features_are_as_many_as_are_counted(view: PlanView, scales: FeatureScales) -> None:
-    read = features(view, scales)
-    assert read.shape == (B, feature_count(OBS, G, A))
-    assert read.dtype == np.float32
-    untold = replace(view, goal=view.goal[:, :0])
-    without = replace(scales, goal_mean=scales.goal_mean[:0], goal_scale=scales.goal_scale[:0])
-    assert features(untold, without).shape == (B, feature_count(OBS, 0, A))
-
-
-def test_where_nothing_has_changed_no_change_is_read(view: PlanView, scales: FeatureScales) -> None:
-    still = replace(view, previous=view.observation, at_request=view.observation)
-    np.testing.assert_array_equal(features(still, scales)[:, OBS : 3 * OBS], 0.0)
-    moved = features(replace(still, previous=view.previous), scales)
-    assert (moved[:, OBS : 2 * OBS] != 0.0).all()
-    np.testing.assert_array_equal(moved[:, 2 * OBS : 3 * OBS], 0.0)
-    since = features(replace(still, at_request=view.at_request), scales)
-    np.testing.assert_array_equal(since[:, OBS : 2 * OBS], 0.0)
-    assert (since[:, 2 * OBS : 3 * OBS] != 0.0).all()
-
-
-def test_the_repeated_last_action_does_not_enter_the_mean(view: PlanView, scales: FeatureScales) -> None:
-    begin = 3 * OBS + G + (len(AHEAD) + 1) * A
-    scaled = (view.ahead[:, :3] - scales.action_mean) / scales.action_scale
-    mean = features(view, scales)[:, begin : begin + A]
-    np.testing.assert_allclose(mean, scaled.mean(axis=1), rtol=1e-5)
-    longer = replace(view, ahead=np.concatenate([view.ahead, view.ahead[:, -1:]], axis=1))
-    np.testing.assert_allclose(features(longer, scales)[:, begin : begin + A], mean, rtol=1e-6)
-
-
-def test_what_is_left_and_how_old_it_is_are_parts_of_a_whole_plan(
-    view: PlanView, scales: FeatureScales
-) -> None:
-    np.testing.assert_allclose(features(view, scales)[:, -2:], np.tile([3 / T, 2 / T], (B, 1)))
-
-
-def test_a_plan_shorter_than_what_is_read_ahead_is_read_to_its_end(
-    view: PlanView, scales: FeatureScales
-) -> None:
-    short = replace(view, ahead=view.ahead[:, :1], left=np.ones(B, dtype=int))
-    planned = features(short, scales)[:, 3 * OBS + G : -2].reshape(B, len(AHEAD) + 2, A)
-    np.testing.assert_allclose(planned, np.repeat(planned[:, :1], len(AHEAD) + 2, axis=1), rtol=1e-6)
-
-
 def test_a_corrector_comes_back_as_it_was_saved(folder: Path, scales: FeatureScales, tmp_path: Path) -> None:
     checkpoint = load_corrector(folder / "corrector")
     assert checkpoint.training == {"steps": 20}
@@ -132,17 +88,6 @@ def test_onnx_says_what_torch_says(folder: Path, view: PlanView, scales: Feature
     assert np.abs(found.actions - view.ahead[:, 0]).max() > 0.0
     alone = one.correct(PlanView(*(values[:1] for values in vars(view).values())))
     np.testing.assert_allclose(alone.actions, found.actions[:1], atol=1e-5)
-
-
-def test_where_the_network_says_nothing_the_plan_is_done(folder: Path, view: PlanView) -> None:
-    def nothing(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros((len(read), A), np.float32), np.full(len(read), -2.0, np.float32)
-
-    corrector = Corrector(load_corrector(folder / "corrector"), nothing)
-    correction = corrector.correct(view)
-    np.testing.assert_array_equal(correction.actions, view.ahead[:, 0])
-    assert correction.actions.dtype == np.float32
-    np.testing.assert_allclose(correction.expected_error, np.exp(-1.0))
 
 
 def test_a_correction_is_in_action_scales_and_far_from_all_is_no_action(folder: Path, view: PlanView) -> None:

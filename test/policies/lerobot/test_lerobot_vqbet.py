@@ -23,12 +23,9 @@ from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.lerobot.lerobot_checkpoint import read_checkpoint
-from adahi_ros.policies.lerobot.lerobot_scaling import RANGES
 from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, save_policy, save_tokenizer
 from adahi_ros.vision.encoder import Encoder
-from test.policies.damage import edit_in
 from test.policies.lerobot.lerobot_fixture import BACKBONE, SMALL, VARIANTS, completed, frames
 
 DATA = Path(__file__).parents[2] / "data/lerobot"
@@ -100,15 +97,6 @@ def test_the_encoder_is_written_and_runs_as_every_other(whole: Callable[[str], P
     assert encoder.image_size == images.shape[1:3]
     first = theirs["features"].reshape(-1, encoder.features)[: len(images)]
     np.testing.assert_allclose(encoder.encode(images), first, rtol=1e-3, atol=LIMIT)  # float16
-
-
-@pytest.mark.parametrize(("variant", "codes"), [("parallel", (2, CODES)), ("sequential", (1, CODES**2))])
-def test_sizes_are_those_of_the_config(variant: str, codes: tuple[int, int]) -> None:
-    sizes = LeRobotPolicy(DATA / variant).signature
-    assert sizes.codes is not None
-    assert (sizes.codes.codebooks, sizes.codes.codebook_size) == codes
-    assert (sizes.history, sizes.observation_dim, sizes.goal_dim) == (3, 4 + 6, 0)
-    assert (sizes.horizon, sizes.action_dim) == (2, 3)
 
 
 def test_where_one_code_is_drawn_after_the_other_a_pair_is_one_code() -> None:
@@ -200,32 +188,6 @@ def test_a_tokenizer_of_another_policy_beside_it_is_refused(parallel: Path) -> N
             CheckpointError, match=r"tokenizer\.safetensors: fingerprint .*: not the tokenizer"
         ):
             LeRobotPolicy(parallel)
-
-
-@pytest.mark.parametrize("mode", RANGES)
-def test_ranges_are_scaled_to_minus_one_and_one(mode: str, parallel: Path) -> None:
-    edit_in(
-        parallel / PREPROCESSOR,
-        lambda pipeline: pipeline["steps"][3]["config"]["norm_map"].update(STATE=mode),
-    )
-    scaling = read_checkpoint(parallel).state_scaling
-    low, high = (load_file(parallel / SCALING_FILE)[f"observation.state.{stat}"] for stat in RANGES[mode])
-    moved = ~scaling.still
-    assert moved.tolist() == [True, True, True, False]
-    for value, scaled in ((low, -1.0), (high, 1.0)):
-        found = (value - scaling.shift) / scaling.scale + scaling.bias
-        np.testing.assert_allclose(found[moved], scaled, rtol=1e-5)
-
-
-def test_a_policy_knows_the_ranges_of_what_it_learnt_from() -> None:
-    policy = LeRobotPolicy(DATA / "parallel")
-    features, actions = policy.ranges
-    stats = load_file(DATA / "parallel" / SCALING_FILE)
-    size = stats["observation.state.min"].numel()
-    assert features.minimum[:size] == tuple(stats["observation.state.min"].tolist())
-    assert len(features.maximum) == policy.signature.observation_dim
-    assert np.isnan(features.maximum[size:]).all()  # of images nothing is known
-    assert len(actions.q99) == len(actions.minimum) == policy.signature.action_dim
 
 
 def test_the_fixture_is_small_and_names_no_machine() -> None:

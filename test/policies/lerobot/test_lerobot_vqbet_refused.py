@@ -10,7 +10,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from adahi_lab.encoders import lerobot_encoder
 from adahi_lab.encoders.lerobot_encoder import load_encoder
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.policies.lerobot import lerobot_checkpoint
@@ -96,18 +95,6 @@ def test_sizes_are_compared_with_the_weights_before_any_is_read(
     edit_in(parallel / "config.json", change)
     with pytest.raises(CheckpointError, match=rf"(config\.json|model\.safetensors): .*{message}"):
         read_checkpoint(parallel)
-
-
-def test_the_encoder_is_compared_with_its_weights_before_it_is_made(
-    parallel: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lerobot_encoder, "resnet_layers", None)
-    edit_in(parallel / "config.json", _setting("crop_shape", None))
-    edit_in(parallel / "config.json", _feature("input_features", "observation.images.top", [3, 4000, 4000]))
-    with pytest.raises(
-        CheckpointError, match=r"rgb_encoder: pool.pos_grid: of shape \(4, 2\), must be \(15625, 2"
-    ):
-        load_encoder(parallel)
 
 
 @pytest.mark.parametrize(

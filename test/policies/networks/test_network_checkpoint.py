@@ -206,13 +206,6 @@ def test_a_size_out_of_range_is_refused_by_its_name(
         checked(kind, {**whole, name: value})
 
 
-def test_more_combinations_of_codes_than_a_table_has_are_refused() -> None:
-    TokenizerConfig(2, codebooks=4, codebook_size=16)
-    for codebooks, size in ((5, 16), (2, 257), (2**31, 8)):
-        with pytest.raises(ValueError, match=rf"codebook_size \*\* codebooks: {size} \*\* {codebooks}, must"):
-            TokenizerConfig(2, codebooks=codebooks, codebook_size=size)
-
-
 @pytest.mark.parametrize(
     "config",
     [
@@ -303,11 +296,3 @@ def test_a_folder_or_an_oversized_file_is_refused_by_name(folder: Path, name: st
     path.mkdir()
     with pytest.raises(CheckpointError, match=re.escape(str(path))):
         load_policy(folder / "draft", "torch")
-
-
-@pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
-def test_both_backends_read_a_checkpoint_by_one_reader(folder: Path, backend: str) -> None:
-    for name in ("draft", "flow"):
-        resize(folder / f"{name}.json", layers=8000)
-        with pytest.raises(CheckpointError, match="layers: 8000, must be 1"):
-            load_policy(folder / name, backend)

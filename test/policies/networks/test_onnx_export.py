@@ -5,11 +5,10 @@ import json
 from pathlib import Path
 
 import onnx
-import pytest
 
 from adahi_ros.core.assets import asset
 from adahi_ros.policies.networks.onnx_export import export
-from adahi_ros.policies.networks.onnx_files import DIGEST, noted_hash
+from adahi_ros.policies.networks.onnx_files import DIGEST
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
 ROOT = Path(__file__).parents[3]
@@ -32,14 +31,3 @@ def test_an_export_names_its_weights_and_no_file_of_this_machine(checkpoints: Pa
     content = (tmp_path / "draft.onnx").read_bytes()
     found = json.loads((tmp_path / "draft.json").read_text())
     assert found == {"onnx_sha256": hashlib.sha256(content).hexdigest()}
-
-
-@pytest.mark.parametrize("name", SHIPPED, ids=str)
-def test_what_is_shipped_is_what_the_json_beside_it_tells_of(name: Path) -> None:
-    path = asset("checkpoints") / name
-    assert noted_hash(path) == hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-@pytest.mark.parametrize("name", SHIPPED, ids=str)
-def test_what_is_shipped_names_no_file_of_the_machine_it_was_made_on(name: Path) -> None:
-    check_names_no_file(asset("checkpoints") / name)

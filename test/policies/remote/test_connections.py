@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http
-import itertools
 import ssl
 import subprocess
 import threading
@@ -83,15 +82,6 @@ class Batching:
         return plan_for(robot)
 
 
-def test_robots_are_in_flight_together_and_each_gets_its_own_plan(served: PolicyServer) -> None:
-    served.does = Serving(Batching(16))
-    target = target_of(served.url, 16)
-    with ThreadPoolExecutor(16) as robots:
-        plans = list(robots.map(lambda robot: plan(target, robot), range(16)))
-    np.testing.assert_array_equal(plans, np.arange(16)[:, None] * np.ones(2))
-    assert len(served.headers) == 16
-
-
 def test_a_call_for_several_robots_has_them_in_flight_together(served: PolicyServer) -> None:
     served.does = Serving(Batching(4))
     target = target_of(served.url, 4)
@@ -169,20 +159,6 @@ def test_the_fault_of_one_is_no_other_robots(served: PolicyServer, how: str) -> 
         failed.set()
         assert [int(each.result(20.0)[0]) for each in plans[1:]] == [1, 2, 3]
     assert [int(plan(target, robot)[0]) for robot in range(4, 8)] == [4, 5, 6, 7]
-
-
-def test_a_server_that_stalls_under_many_requests_is_one_failure(served: PolicyServer) -> None:
-    now_s = itertools.count(100.0, 1e-6)
-    released = threading.Event()
-    served.does = Serving(ready=released)
-    target = target_of(served.url, 8, lambda: next(now_s), timeout_s=0.5)
-    with ThreadPoolExecutor(8) as robots:
-        plans = [robots.submit(plan, target, robot) for robot in range(8)]
-        messages = [str(each.exception(20.0)) for each in plans]
-    assert all("is still starting, or stalls" in each for each in messages)
-    with pytest.raises(TargetUnavailableError, match=r"stalls; next attempt in 0\.1 s"):
-        plan(target, 0)
-    released.set()
 
 
 def test_a_server_that_ends_under_many_requests_is_found_again(served: PolicyServer) -> None:

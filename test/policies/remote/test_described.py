@@ -47,23 +47,6 @@ def whole() -> dict[str, Any]:
     }
 
 
-def test_a_file_says_all_that_a_robot_must_know() -> None:
-    found = described(whole())
-    signature = found.signature
-    assert (signature.history, signature.horizon, signature.action_dim, signature.rate_hz) == (2, 8, 3, 10.0)
-    assert signature.features == (
-        Feature("observation.state", 2, ("position.a", "position.b")),
-        Feature("observation.gripper", 1),
-    )
-    assert signature.conditions == (Feature(GOAL, 2),)
-    assert signature.images == (ImageInput("observation.images.front", 4, 6, padded=True),)
-    assert signature.instruction
-    assert signature.action_names == ("x", "y", "z")
-    assert found.prompt == "prompt"
-    np.testing.assert_array_equal(found.action_range.high, [1, 1, 2])
-    np.testing.assert_allclose(found.action_scale, [0.1, 0.2, 0.3])
-
-
 def test_what_has_one_name_of_the_policys_is_joined_in_the_files_order() -> None:
     found = described(whole())
     seen = found.signature.observations(
@@ -73,12 +56,6 @@ def test_what_has_one_name_of_the_policys_is_joined_in_the_files_order() -> None
     assert state.keys() == {"state"}
     assert state["state"].dtype == np.float32
     np.testing.assert_array_equal(state["state"][1], [[6, 7, 8, 9, 10], [9, 10, 11, 9, 10]])
-
-
-def test_pictures_go_by_the_policys_own_names() -> None:
-    found = described(whole())
-    seen = found.signature.nothing(3)
-    assert {name: each.shape for name, each in found.pictures(seen).items()} == {"image": (3, 2, 4, 6, 3)}
 
 
 def test_what_the_policy_says_of_itself_a_file_may_leave_out() -> None:
@@ -195,14 +172,6 @@ def test_what_is_several_to_the_policy_is_taken_apart() -> None:
     np.testing.assert_array_equal(state["arm"], [[[0, 1, 7], [3, 4, 7]], [[6, 7, 10], [9, 10, 10]]])
     np.testing.assert_array_equal(state["gripper"], [[[2], [5]], [[8], [11]]])
     np.testing.assert_array_equal(state["place"][0], [[8, 9], [8, 9]])
-
-
-def test_parts_are_as_large_as_the_policys_own() -> None:
-    own = PolicyMetadata(1, 8, 3, {"arm": 2, "gripper": 1})
-    named = {"observation.state": {"as": {"arm": 2, "gripper": 1}}}
-    assert described({"state": named}, own).signature.features == (Feature("observation.state", 3),)
-    with pytest.raises(ValueError, match=r"^state: arm of 1 numbers, must be what the policy reads"):
-        described({"state": {"observation.state": {"as": {"arm": 1, "gripper": 1}}}}, own)
 
 
 @pytest.mark.parametrize(

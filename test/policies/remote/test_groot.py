@@ -18,7 +18,7 @@ msgpack = pytest.importorskip("msgpack", reason=REASON)
 zmq = pytest.importorskip("zmq", reason=REASON)
 
 from adahi_ros.core.signature import Observations  # noqa: E402
-from adahi_ros.policies.interface import TargetUnavailableError, fingerprint_of  # noqa: E402
+from adahi_ros.policies.interface import TargetUnavailableError  # noqa: E402
 from adahi_ros.policies.remote.groot import GrootTarget  # noqa: E402
 from test.policies.remote.conftest import Clock, connected  # noqa: E402
 from test.policies.remote.groot_server import (  # noqa: E402
@@ -291,33 +291,6 @@ def test_a_server_that_starts_late_or_again_is_found_by_itself(served: PolicySer
     np.testing.assert_array_equal(propose(target), EXPECTED)
 
 
-def test_a_server_that_goes_while_it_is_queried_is_reported_at_once(served: PolicyServer) -> None:
-    target = target_of(served.url, timeout_s=30.0)
-    propose(target)
-    held = threading.Event()
-    served.does = Serving(ready=held)
-    reported: list[str] = []
-    asking = threading.Thread(target=lambda: reported.append(fault_of(target)))
-    asking.start()
-    while len(served.received) < 2:
-        asking.join(0.01)
-    served._stopped.set()
-    served.does.answer = lambda _: bytes(2 << 20)
-    held.set()
-    asking.join(10.0)
-    assert "dropped the connection" in reported[0]
-
-
-def test_it_is_made_while_its_server_is_not_there() -> None:
-    assert target_of("tcp://127.0.0.1:9").signature.history == 2
-
-
-def test_the_token_is_in_no_file(served: PolicyServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    served.does = Serving(token="s3cret")
-    monkeypatch.setenv("OUR_TOKEN", "s3cret")
-    np.testing.assert_array_equal(propose(target_of(served.url, api_token="OUR_TOKEN")), EXPECTED)
-
-
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -338,10 +311,6 @@ def test_the_token_is_in_no_file(served: PolicyServer, monkeypatch: pytest.Monke
 def test_a_file_that_cannot_be_used_is_refused(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=rf"^{reason}"):
         GrootTarget(Path(), **{**FILE, "url": "tcp://127.0.0.1:9", **changes})
-
-
-def test_no_one_here_knows_what_weights_its_server_has() -> None:
-    assert fingerprint_of(target_of("tcp://127.0.0.1:9")) == ""
 
 
 def test_an_answer_too_many_is_no_answer_to_the_next_request() -> None:

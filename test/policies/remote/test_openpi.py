@@ -20,7 +20,7 @@ pytest.importorskip("msgpack", reason=REASON)
 server = pytest.importorskip("websockets.sync.server", reason=REASON)
 
 from adahi_ros.core.signature import Observations  # noqa: E402
-from adahi_ros.policies.interface import TargetUnavailableError, fingerprint_of  # noqa: E402
+from adahi_ros.policies.interface import TargetUnavailableError  # noqa: E402
 from adahi_ros.policies.remote.openpi import OpenPiTarget  # noqa: E402
 from test.policies.remote.conftest import Clock, connected  # noqa: E402
 from test.policies.remote.openpi_server import PolicyServer, Serving, packed  # noqa: E402
@@ -363,9 +363,3 @@ def test_a_target_that_is_gone_leaves_no_connection(served: PolicyServer) -> Non
 def test_a_file_that_cannot_be_used_is_refused(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=rf"^{reason}"):
         OpenPiTarget(Path(), **{**FILE, "url": "ws://127.0.0.1:9", **changes})
-
-
-def test_the_digest_is_of_what_the_file_says() -> None:
-    one, same, other = (target_of("ws://127.0.0.1:9", extra={"mode": mode}) for mode in (1, 1, 2))
-    assert one.digest == same.digest != other.digest
-    assert fingerprint_of(one) == ""  # what weights its server has, nobody here knows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
@@ -113,13 +112,6 @@ def test_an_array_that_claims_what_it_has_not_is_refused(changes: dict[str, Any]
 def test_an_npy_file_that_claims_what_it_has_not_is_refused(content: bytes, reason: str) -> None:
     with pytest.raises(PackedError, match=reason):
         unpack_groot(groot_array(content))
-
-
-def test_an_npy_file_by_columns_is_read() -> None:
-    file = io.BytesIO()
-    array = np.asfortranarray(np.arange(24.0).reshape(2, 3, 4))
-    np.save(file, array)
-    np.testing.assert_array_equal(unpack_groot(groot_array(file.getvalue())), array)
 
 
 def test_a_pickle_of_torchs_is_named() -> None:

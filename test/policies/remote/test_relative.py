@@ -55,12 +55,6 @@ def test_joints_are_added_to_those_of_the_request_and_the_gripper_is_not() -> No
     assert plan[0, 0, 0] == 1  # the answer is not changed
 
 
-def test_without_entries_a_plan_stays_as_it_is(rng: np.random.Generator) -> None:
-    plan = rng.normal(size=(2, 3, 4)).astype(np.float32)
-    relative = Relative([], [], (Feature("arm", 3),))
-    np.testing.assert_array_equal(relative.absolute(plan, Observations({}, {}, (), {})), plan)
-
-
 def test_chained_actions_are_each_relative_to_the_one_before() -> None:
     plan = np.ones((1, 4, 1))
     made = absolute(plan, np.array([[5.0]]), ["a"], chained=True)
@@ -120,12 +114,6 @@ def test_a_turn_past_half_a_turn_has_no_jump_in_its_numbers(rotation: str) -> No
     assert np.abs(np.diff(made, axis=0)).max() < 0.11
     if rotation == "rotation_vector":
         np.testing.assert_allclose(made[-1], [0, 0, 5.0], atol=1e-5)
-
-
-def test_no_turn_leaves_any_rotation_vector_as_it_is() -> None:
-    for vector in ([0, 0, 0], [1e-12, 0, 0], [0, np.pi, 0], [0, 0, -4.0], [6.2, 0.1, 0]):
-        made = absolute(np.zeros((1, 2, 3)), np.array([vector]), VECTOR, rotation="rotation_vector")
-        np.testing.assert_allclose(made[0], [vector] * 2, atol=1e-5)
 
 
 @pytest.mark.parametrize(

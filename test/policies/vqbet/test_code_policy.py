@@ -6,7 +6,6 @@ import numpy as np
 
 from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal, counted
 from adahi_ros.policies.interface import Policy, Sampling
-from adahi_ros.policies.vqbet.code_policy import Prediction
 
 PROBABILITIES = [[0.5, 0.25, 0.125, 0.125], [0.0625, 0.1875, 0.25, 0.5]]
 
@@ -20,17 +19,6 @@ def propose(
     return proposal, proposal.distribution
 
 
-def test_the_offset_is_gathered_at_the_codes_and_summed_over_the_codebooks() -> None:
-    draw = np.random.default_rng(0)
-    offsets = draw.normal(size=(4, 3, 5, 2, 6)).astype(np.float32)
-    codes = draw.integers(5, size=(4, 3))
-    offset = Prediction(np.zeros((4, 3, 5), np.float32), offsets).offset_at(codes)
-    assert offset.shape == (4, 2, 6)
-    for row in range(4):
-        by_hand = sum(offsets[row, book, codes[row, book]] for book in range(3))
-        np.testing.assert_allclose(offset[row], by_hand, rtol=1e-6)
-
-
 def test_actions_are_the_codes_decoded_plus_the_policys_offset(fixed_policy: Callable[..., Policy]) -> None:
     policy = fixed_policy(PROBABILITIES, offset=0.25, chunk_length=3)
     proposal, drawn = propose(policy, np.random.default_rng(0).random((50, 2)))
@@ -39,13 +27,6 @@ def test_actions_are_the_codes_decoded_plus_the_policys_offset(fixed_policy: Cal
     np.testing.assert_array_equal(proposal.actions[..., 0] - 0.25, drawn.codes[:, :1].repeat(3, axis=1))
     np.testing.assert_array_equal(proposal.actions[..., 1] - 0.25, 10 * drawn.codes[:, 1:].repeat(3, axis=1))
     np.testing.assert_array_equal(drawn.actions_of(drawn.codes), proposal.actions)
-
-
-def test_a_uniform_selects_by_the_cumulative_probability(fixed_policy: Callable[..., Policy]) -> None:
-    uniforms = np.array([[0.0, 0.0], [0.49, 0.07], [0.51, 0.26], [0.99, 0.99]])
-    for sendable in (True, False):
-        _, drawn = propose(fixed_policy(PROBABILITIES), uniforms, sendable=sendable)
-        np.testing.assert_array_equal(drawn.codes, [[0, 0], [0, 1], [1, 2], [3, 3]])
 
 
 def test_the_probabilities_are_those_of_the_temperature_sampled_at(

@@ -11,16 +11,6 @@ SCALE = np.array([0.5, 2.0], np.float32)
 TABLE = np.arange(3 * 3 * 2 * 2, dtype=np.float32).reshape(3, 3, 2, 2) / 7
 
 
-def test_decoding_looks_each_combination_up() -> None:
-    decoder = ActionDecoder(TABLE, SCALE)
-    chunks = decoder.decode(np.array([[0, 0], [2, 1], [1, 2]]))
-    np.testing.assert_array_equal(chunks, [TABLE[0, 0], TABLE[2, 1], TABLE[1, 2]])
-    assert chunks.dtype == np.float32
-    assert decoder.decode(np.zeros((0, 2), int)).shape == (0, 2, 2)
-    sizes = (decoder.codebooks, decoder.codebook_size, decoder.chunk_length, decoder.action_dim)
-    assert sizes == (2, 3, 2, 2)
-
-
 @given(st.integers(0, TABLE.size - 1), st.integers(0, 31))
 def test_any_bit_of_the_table_changes_the_fingerprint(entry: int, bit: int) -> None:
     changed = TABLE.copy()
@@ -35,11 +25,6 @@ def test_the_fingerprint_is_of_the_table_alone_and_stays_over_releases() -> None
     layouts = (np.asfortranarray(TABLE), TABLE.astype(">f4"), TABLE.astype(np.float64))
     for same in layouts:
         assert ActionDecoder(same, 2 * SCALE).fingerprint == fingerprint
-
-
-def test_another_shape_of_the_same_numbers_is_another_tokenizer() -> None:
-    wide = ActionDecoder(TABLE.reshape(3, 3, 1, 4), np.ones(4, np.float32))
-    assert wide.fingerprint != ActionDecoder(TABLE, SCALE).fingerprint
 
 
 @pytest.mark.parametrize(
