@@ -18,7 +18,7 @@ from adahi_ros.protocol.records import NO_PLAN, Reason
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.diagnosis import Diagnosis
 from adahi_ros.robot.session import VerifierState
-from test.robot.conftest import DRAFT, OFFERED, PERIOD_S, MakeRobot, Robot
+from test.robot.conftest import DRAFT, OFFERED, MakeRobot, Robot
 from test.robot.test_diagnosis import report
 
 HORIZON, SIZE = 8, 3
@@ -68,41 +68,6 @@ def test_one_reply_is_enough_however_old_it_is(robot: Robot) -> None:
     assert (request.without_actions, request.actions.size, request.ahead) == (True, 0, 0)
 
 
-def test_who_waits_acts_by_the_reply_to_the_same_step(make_robot: MakeRobot, acting: StubIntent) -> None:
-    robot = make_robot("never", plans=HORIZON, waits=True, acting=acting).connect()
-    first, *others = robot.walk(range(4))
-    assert (first.transmitted, first.verified, first.reason) == (True, True, Reason.NONE)
-    assert first.action == by_intent(1) != first.draft_action
-    assert {each.action for each in others} == {by_intent(1)}
-    assert not any(each.transmitted for each in others)
-
-
-def test_a_gate_still_asks_by_the_age_of_the_last_reply(make_robot: MakeRobot, acting: StubIntent) -> None:
-    robot = make_robot("never", plans=HORIZON, acting=acting).connect()
-    robot.choose("age", 20.0)
-    records = robot.walk(range(100))
-    requested = [each.step for each in records if each.transmitted]
-    assert requested[0] == 0
-    assert set(np.diff(requested)) == {21}
-    assert records[-1].action == by_intent(requested[-1] + 1)
-
-
-def test_a_world_that_waits_for_the_first_intent_costs_one_request(
-    make_robot: MakeRobot, acting: StubIntent
-) -> None:
-    robot = make_robot("age", limit=0, plans=HORIZON, acting=acting).connect()
-    robot.choose("age", 59.0)
-    robot.link.delay_s = (PERIOD_S, PERIOD_S)
-    seen = robot.observation(1, 0)
-    for _ in range(4):  # the same again, because no command has moved the robot
-        robot.show(seen)
-        robot.pass_time(PERIOD_S)
-    robot.walk(range(1, 20))
-    assert [each.action for each in robot.records[:2]] == [(), ()]
-    assert {each.action for each in robot.records[-20:]} == {by_intent(1)}
-    assert sum(each.transmitted for each in robot.records) == 1
-
-
 @pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize("lost", ["verifier", "replies"])
 def test_fallback_applies_as_soon_as_the_intent_is_too_old(
@@ -132,21 +97,6 @@ def test_fallback_applies_as_soon_as_the_intent_is_too_old(
     assert robot.loop.fallback.withholds
 
 
-@pytest.mark.parametrize(("delay_s", "requested"), [(1.0, 1), (6.0, 4)])
-def test_a_reply_that_takes_long_is_still_useful(
-    delay_s: float, requested: int, make_robot: MakeRobot, acting: StubIntent
-) -> None:
-    robot = make_robot("never", plans=HORIZON, acting=acting).connect()
-    robot.link.delay_s = (delay_s / 2, delay_s / 2)
-    records = robot.walk(range(170))
-    assert delay_s > HORIZON * PERIOD_S
-    acted = [each for each in records if each.plan_age != NO_PLAN]
-    assert acted[0].step == pytest.approx(delay_s / PERIOD_S, abs=1)
-    assert len(acted) == 170 - acted[0].step
-    assert sum(each.transmitted for each in records) == requested
-    assert robot.changes == [VerifierState.READY]
-
-
 def test_diagnostics_have_the_age_of_the_intent(robot: Robot) -> None:
     assert robot.loop.controller.held is not None
     assert robot.loop.controller.held.figures == {}
@@ -171,21 +121,6 @@ def test_another_instruction_drops_the_intent(make_robot: MakeRobot, acting: Stu
     assert {each.action for each in others} == {by_intent(4)}
     instructions = [request.instruction for request, _ in robot.link.updates]
     assert instructions == ["left", "right"]
-
-
-def test_a_new_instruction_while_a_step_waits_gets_the_new_intent(
-    make_robot: MakeRobot, acting: StubIntent
-) -> None:
-    robot = make_robot("never", plans=HORIZON, waits=True, acting=acting)
-    robot.verifier.describe_otherwise(instruction=True)
-    robot.loop.tell("left")
-    robot.connect()
-    robot.see(1, 0)
-    robot.loop.tell("right")
-    robot.pass_time(PERIOD_S)
-    (record,) = robot.records
-    assert (record.verified, record.action) == (True, by_intent(1))
-    assert [request.instruction for request, _ in robot.link.updates] == ["left", "right"]
 
 
 @pytest.mark.parametrize("waits", [False, True])

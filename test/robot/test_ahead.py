@@ -35,19 +35,6 @@ def fates(robot: Robot) -> list[Fate]:
     return [each.fate for each in robot.session.submitted]
 
 
-def test_before_the_first_reply_the_draft_acts_and_then_the_plan(planner: Robot) -> None:
-    first, second, third = planner.walk(range(3))
-    assert (first.transmitted, first.reason, first.plan_age, first.plan_left) == (True, Reason.NO_PLAN, -1, 0)
-    assert first.action == first.draft_action != ()
-    assert first.planned_action == ()
-    assert second.action == second.planned_action == says(1, 1)
-    assert (second.transmitted, second.verified, second.reason) == (False, True, Reason.NONE)
-    assert (second.plan_age, second.plan_left) == (1, HORIZON - 1)
-    assert (second.verify_ms, second.response_bytes > 0) == (pytest.approx(10.0), True)
-    assert third.action == says(1, 2)
-    assert (third.verified, third.response_bytes) == (False, 0)
-
-
 @pytest.mark.parametrize("delay_s", [0.005, 0.04, 0.09])
 def test_no_command_waits_and_the_next_plan_is_there_before_it_is_needed(
     planner: Robot, delay_s: float
@@ -73,13 +60,6 @@ def test_a_request_tells_what_is_executed_before_its_reply_can_come(planner: Rob
     )
     after = planner.record_of(request.step + 3)
     assert (after.plan_age, after.action) == (3, says(before[0].stamp_ns, after.step))
-
-
-def test_the_gate_asks_before_need(make_robot: MakeRobot) -> None:
-    robot = make_robot("always", plans=HORIZON).connect()
-    records = robot.walk(range(10))
-    assert all(record.transmitted for record in records)
-    assert [record.plan_age for record in records[1:]] == [1] * 9
 
 
 def test_of_replies_that_overtake_each_other_the_latest_request_wins(make_robot: MakeRobot) -> None:
@@ -120,15 +100,6 @@ def test_what_a_gate_has_learned_outlasts_a_change_of_something_else(make_robot:
     other = ControllerConfig(ThresholdedGate("online", 0.0, arguments={**arguments, "rate": 0.25}))
     robot.loop.change(other, 0.1)
     assert robot.loop.controller.config.trigger.gate.state == {}
-
-
-def test_requests_to_a_target_slower_than_expected_do_not_pile_up(planner: Robot) -> None:
-    planner.link.delay_s = (0.1, 0.1)
-    records = planner.walk(range(60))
-    assert sum(record.transmitted for record in records[:9]) <= MOST_IN_FLIGHT
-    assert all(record.plan_left > 0 or record.transmitted for record in records[20:])
-    assert sum(record.plan_left > 0 for record in records[20:]) >= 36
-    assert planner.session.link is VerifierState.READY
 
 
 def test_a_reply_that_comes_just_as_the_verifier_is_doubted_ends_the_doubt(planner: Robot) -> None:
@@ -234,28 +205,6 @@ def test_a_request_says_how_soon_it_is_needed(planner: Robot) -> None:
     needed = [each.pending.request.needed_in_s for each in planner.session.submitted]
     assert needed[0] < PERIOD_S / 10  # there is no plan
     assert all(0.0 < each <= 3 * PERIOD_S for each in needed[1:])
-
-
-def test_who_was_held_for_want_of_a_plan_moves_when_it_is_there(make_robot: MakeRobot) -> None:
-    robot = make_robot("never", limit=0, plans=HORIZON).connect()
-    observation = robot.see(1, 0)
-    assert robot.record(observation).reason is Reason.FALLBACK_LIMIT
-    assert not robot.commands.sent
-    robot.pass_time(PERIOD_S)
-    robot.show(replace(observation, stamp_ns=1000))
-    assert robot.commands.sent == [(1000, says(1, 0))]
-
-
-def test_after_a_stop_nothing_is_under_way(planner: Robot) -> None:
-    planner.link.delay_s = (0.06, 0.06)
-    planner.see(1, 0)
-    planner.loop.stop()
-    assert fates(planner) == [Fate.CANCELLED]
-    assert not planner.link.open
-    planner.pass_time(1.0)
-    planner.connect()
-    assert planner.record(planner.see(1, 0)).reason is Reason.NO_PLAN
-    assert np.isfinite(planner.records[-1].action).all()
 
 
 @pytest.mark.parametrize(("horizon", "delay_s"), [(1, 0.005), (HORIZON, 0.19)])

@@ -22,15 +22,6 @@ def followed(watch: AssignmentWatch, assignment: int) -> AssignmentWatch:
     return watch
 
 
-def test_a_new_assignment_counts_once() -> None:
-    watch = AssignmentWatch()
-    assert not watch.noticed(Notice(START_NS, 0))
-    assert watch.noticed(Notice(START_NS, 1, 1))
-    assert watch.outdated
-    assert not watch.noticed(Notice(START_NS, 1, 1))
-    assert not followed(watch, 1).outdated
-
-
 def test_older_notices_and_those_about_other_robots_change_nothing() -> None:
     watch = AssignmentWatch()
     watch.noticed(Notice(START_NS, 5, 5))
@@ -57,15 +48,6 @@ def test_a_reply_that_is_newer_makes_the_late_notice_void() -> None:
     assert not watch.outdated
 
 
-def test_the_end_of_an_assignment_is_a_change() -> None:
-    watch = AssignmentWatch()
-    watch.noticed(Notice(START_NS, 1, 1))
-    followed(watch, 1)
-    assert watch.noticed(Notice(START_NS, 2))
-    assert watch.refusal(1)
-    assert not followed(watch, 0).outdated
-
-
 def test_a_restart_of_the_verifier_ends_its_assignments() -> None:
     watch = AssignmentWatch()
     watch.noticed(Notice(START_NS, 5, 5))
@@ -82,16 +64,6 @@ def test_a_restart_with_the_same_revision_is_a_change() -> None:
     assert watch.noticed(Notice(LATER_NS, 1, 1))
     assert watch.outdated
     assert not followed(watch, 1).outdated
-
-
-def test_after_its_loss_a_verifier_with_an_earlier_clock_counts() -> None:
-    watch = AssignmentWatch()
-    watch.noticed(Notice(LATER_NS, 5, 5))
-    followed(watch, 5)
-    assert not watch.noticed(Notice(START_NS, 1, 1))
-    watch.verifier_lost()
-    assert not watch.noticed(Notice(LATER_NS, 5, 5))
-    assert watch.noticed(Notice(START_NS, 1, 1))
 
 
 @pytest.fixture
@@ -166,23 +138,6 @@ def test_diagnostics_count_notices_and_the_requests_that_they_cause(
     robot.connect()
     robot.walk(range(1))
     assert report(condition, robot)[2]["assignments.notices"] == 0
-
-
-def test_nothing_is_executed_between_notice_and_reply_without_a_draft(ahead: Robot) -> None:
-    ahead.walk(range(3))
-    ahead.link.delay_s = (1.0, 1.0)
-    ahead.loop.notice(Notice(START_NS, 1, 1))
-    record = ahead.walk(range(3, 4))[-1]
-    assert (record.transmitted, record.planned_action, record.reason) == (True, (), Reason.NO_PLAN)
-
-
-def test_a_waiting_step_sends_a_new_request(waiting: Robot) -> None:
-    waiting.see(1, 0)
-    waiting.verifier.changes = {"assignment": 1}
-    assert waiting.loop.notice(Notice(START_NS, 1, 1))
-    waiting.pass_time(0.05)
-    assert [each.step for each, _ in waiting.link.updates] == [0, 0]
-    assert waiting.records[-1].verified
 
 
 @pytest.mark.parametrize("kind", ["ahead", "waiting"])

@@ -152,15 +152,6 @@ def test_an_enabled_robot_that_stays_held_ends_it_where_that_is_limited() -> Non
     assert held.ended(112.1) == (End.TIME_LIMIT, "held for 2.1 s, allowed are 2 s")
 
 
-def test_without_a_limit_it_goes_on() -> None:
-    endless = Attempt(AttemptLimits(0.0, 0.0, 0.0, 0.0), 0.0)
-    endless.linked(False, 1.0)
-    endless.safety(True, True, False, 100.0)
-    assert endless.ended(1e6) is None
-    endless.end(End.CANCELED, "asked to")
-    assert endless.ended(1e6) == (End.CANCELED, "asked to")
-
-
 def test_what_is_reported_before_the_first_step_is_of_what_was_before(
     attempt: Attempt, step_record: Make
 ) -> None:

@@ -53,21 +53,6 @@ def test_a_reply_that_comes_again_changes_nothing(values: list[float], name: str
     assert plan.age(STEP).tolist() == [STEP + 1 - len(values)]
 
 
-@pytest.mark.parametrize("name", sorted(BLENDS))
-def test_robots_and_steps_are_blended_apart(name: str) -> None:
-    plan = Plan(2, 1, BLENDS[name])
-    plan.splice(np.full((2, 2, 1), 1.0, np.float32), 0, 0)
-    plan.splice(np.full((1, 3, 1), 3.0, np.float32), 1, 1, np.array([False, True]))
-    share = BLENDS[name](np.ones(1))[0]
-    assert plan.at(0).ravel().tolist() == [1.0, 1.0]
-    np.testing.assert_allclose(plan.at(1).ravel(), [1.0, 1.0 + 2.0 * share], rtol=1e-6)
-    assert plan.at(2)[1].tolist() == [3.0]  # nothing was said of it before
-    plan.forget_before(1)
-    np.testing.assert_allclose(plan.at(1).ravel(), [1.0, 1.0 + 2.0 * share], rtol=1e-6)
-    plan.splice(np.full((2, 1, 1), 7.0, np.float32), 2, 2)
-    np.testing.assert_allclose(plan.at(2).ravel(), [7.0, 3.0 + 4.0 * share], rtol=1e-6)
-
-
 class Still(ActionRange, Actor):
     """Of a robot that goes on by its plans: O 1, A 1, T 3."""
 

@@ -11,7 +11,7 @@ from scipy import stats
 from adahi_lab.evaluation.rollout import VerificationDraws
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.gates.interface import Gate, GateContext, LinkEstimate
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest
@@ -72,23 +72,6 @@ def assert_joint(codes: np.ndarray, probabilities: np.ndarray) -> None:
     assert stats.chisquare(counts, expected).pvalue > 1e-5
 
 
-COOLED = np.array(DRAFT) ** 2 / (np.array(DRAFT) ** 2).sum(axis=1, keepdims=True)
-
-
-@pytest.mark.parametrize(
-    ("gate", "temperature", "probabilities"),
-    [("always", 1.0, TARGET), ("always", 0.3, TARGET), ("never", 1.0, DRAFT), ("never", 0.5, COOLED)],
-)
-def test_always_executes_the_targets_distribution_and_never_the_drafts(
-    fixed_policy: Make, gate: str, temperature: float, probabilities: list[list[float]]
-) -> None:
-    """The draft's temperature cools only what is executed without the target."""
-    codes, offsets, requested = executed(fixed_policy, ThresholdedGate(gate), draft_temperature=temperature)
-    assert_joint(codes, np.array(probabilities))
-    np.testing.assert_array_equal(requested, gate == "always")
-    np.testing.assert_array_equal(offsets, 0.5 if gate == "always" else 0.25)
-
-
 def test_a_random_gate_draws_apart_from_the_codes(fixed_policy: Make) -> None:
     codes, offsets, requested = executed(fixed_policy, ThresholdedGate("random", 0.5))
     assert abs(requested.mean() - 0.5) < 5 * 0.5 / np.sqrt(ROBOTS * STEPS)
@@ -137,17 +120,6 @@ def test_a_verdict_is_executed_by_those_that_requested(fixed_policy: Make, rows:
     np.testing.assert_array_equal(step.intended, before)
 
 
-def test_a_verdict_for_all_and_none_at_all(fixed_policy: Make) -> None:
-    controller = Controller(fixed_policy(DRAFT, chunk_length=2), ControllerConfig(ThresholdedGate("never")))
-    controller.reset(0, [0, 1, 2])
-    step = controller.begin(observe(3))
-    np.testing.assert_array_equal(controller.finish(step, None), step.intended)
-    step = controller.begin(observe(3))
-    np.testing.assert_array_equal(
-        controller.finish(step, verdict_for(3, 1)), np.broadcast_to([1.5, 10.5], (3, 2))
-    )
-
-
 def test_the_deviation_is_from_what_was_executed(fixed_policy: Make) -> None:
     controller = Controller(
         fixed_policy(DRAFT, chunk_length=2), ControllerConfig(ThresholdedGate("deviation", 1.0), 1.0)
@@ -162,31 +134,6 @@ def test_the_deviation_is_from_what_was_executed(fixed_policy: Make) -> None:
     assert_deviates(second, done)
     np.testing.assert_array_equal(second.score, second.deviation)
     np.testing.assert_array_equal(second.transmit, second.deviation > 1.0)
-
-
-def test_the_deviation_is_not_from_what_was_wanted_and_never_commanded(fixed_policy: Make) -> None:
-    controller = Controller(
-        fixed_policy(DRAFT, chunk_length=2), ControllerConfig(ThresholdedGate("deviation", 1.0), 0.5)
-    )
-    controller.finish(controller.begin(observe(1)), None)
-    step = controller.begin(observe(1))  # nothing was commanded yet
-    assert np.isinf(step.deviation).all()
-    controller.finish(step, None)
-    held = np.array([[0.25, -0.5]])
-    controller.executed(held)
-    for _ in range(3):
-        step = controller.begin(observe(1))
-        assert_deviates(step, held)
-        controller.finish(step, verdict_for(1, 2))  # of no consequence, for it was not commanded
-
-
-def test_a_score_at_the_threshold_is_not_transmitted(fixed_policy: Make) -> None:
-    policy = fixed_policy([[1.0, 1e-30, 1e-30, 1e-30]] * 2)  # always the same action: deviation 0
-    controller = Controller(policy, ControllerConfig(ThresholdedGate("deviation", 0.0)))
-    execute(controller, controller.begin(observe(1)))
-    step = controller.begin(observe(1))
-    assert step.deviation.tolist() == [0.0]
-    assert step.transmit.tolist() == [False]
 
 
 def run(controller: Controller, episodes: list[int], steps: int = 70) -> list[Step]:
@@ -304,19 +251,6 @@ def test_a_score_that_is_not_a_number_asks(fixed_policy: Make) -> None:
     controller = Controller(fixed_policy(DRAFT), ControllerConfig(ThresholdedGate("unsure", 0.5, Unsure())))
     controller.reset(0, [0, 1, 2])
     assert controller.begin(observe(3)).transmit.tolist() == [True, False, True]
-
-
-def test_a_gate_can_go_by_the_state_of_the_link(fixed_policy: Make) -> None:
-    class WhileTheLinkIsGood(Gate):
-        def score(self, context: GateContext) -> np.ndarray:
-            lost = 0.0 if context.link is None else context.link.loss
-            return np.full(len(context.deviation), 1.0 - lost)
-
-    gate = ThresholdedGate("good link", 0.5, WhileTheLinkIsGood())
-    controller = Controller(fixed_policy(DRAFT), ControllerConfig(gate))
-    for link, asks in ((None, True), (LinkEstimate(loss=0.1), True), (LinkEstimate(loss=0.9), False)):
-        controller.reset(0, [0])
-        assert controller.begin(observe(1), link).transmit.tolist() == [asks]
 
 
 def test_a_gate_forgets_an_episode_even_where_the_next_starts_late(fixed_policy: Make) -> None:

@@ -84,14 +84,6 @@ def test_observations_that_are_back_after_a_silence_are_news(robot: Robot, condi
     assert observed() == News(Level.OK, "the first observation arrived after 3.0 s")
 
 
-def test_steps_are_counted_from_where_it_began(robot: Robot) -> None:
-    condition = Diagnosis(robot.link.now_s)
-    robot.walk(range(4))
-    figures = report(condition, robot)[2]
-    assert (figures["steps"], figures["rate_hz"], figures["active"]) == (4, "20.0", False)
-    assert figures["link.rtt_ms"] == f"{robot.session.estimate(robot.link.now_s).rtt_ms:.3f}"
-
-
 def mismatched(robot: Robot) -> None:
     """Have the verifier be of another tokenizer, and say so."""
     robot.loop.stop()

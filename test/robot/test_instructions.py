@@ -44,13 +44,6 @@ def test_a_target_that_needs_an_instruction_gets_no_request_before(instructed: R
     assert instructed.records[-1].planned_action
 
 
-def test_a_target_that_receives_nothing_gets_no_sentence(make_robot: MakeRobot) -> None:
-    robot = make_robot("age", plans=HORIZON).connect()
-    robot.loop.tell("fold the towel")
-    robot.walk(range(2))
-    assert {request.instruction for request, _ in robot.link.updates} == {""}
-
-
 @pytest.mark.parametrize("waits", [False, True])
 def test_plans_of_a_target_without_instructions_stand_with_any_instruction(
     make_robot: MakeRobot, waits: bool

@@ -8,7 +8,6 @@ from adahi_ros.core.health_level import Health, Level
 from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.diagnosis import Diagnosis
 from adahi_ros.robot.prefetch import MOST_IN_FLIGHT
-from adahi_ros.robot.session import VerifierState
 from test.robot.conftest import PERIOD_S, MakeRobot, Robot
 
 STEPS, BACK = 600, 60
@@ -20,21 +19,6 @@ def across(make_robot: MakeRobot, horizon: int, delay_s: float) -> Robot:
     robot = make_robot("always", limit=0, plans=horizon).connect()
     robot.link.delay_s = (delay_s / 2, delay_s / 2)
     return robot
-
-
-@pytest.mark.parametrize(("horizon", "delay_s"), [(40, 0.5), (40, 1.0), (40, 1.5), (100, 2.0), (200, 6.0)])
-def test_a_plan_that_outlasts_its_round_trip_is_executed(
-    make_robot: MakeRobot, horizon: int, delay_s: float
-) -> None:
-    robot = across(make_robot, horizon, delay_s)
-    records = robot.walk(range(STEPS))
-    acted = [record for record in records if record.action]
-    late = round(delay_s / PERIOD_S)
-    assert acted[0].step <= 2 * late + 1
-    assert all(late <= record.plan_age < horizon for record in acted)
-    assert len(acted) > STEPS / 4
-    assert max(record.requests_pending for record in records) <= MOST_IN_FLIGHT
-    assert robot.session.link is VerifierState.READY
 
 
 @pytest.mark.parametrize("delay_s", [1.0, 2.0, 4.0, 6.0])

@@ -20,29 +20,6 @@ from test.robot.conftest import Fate, MakeRobot, Robot
 PERIOD_S = 0.05
 
 
-def test_the_reply_is_executed(robot: Robot) -> None:
-    observation = robot.see(1, 0)
-    assert not robot.commands.sent
-    robot.pass_time(PERIOD_S)
-    record = robot.record(observation)
-    assert record.action == robot.verified_action(observation) != record.draft_action
-    assert robot.commands.sent == [(observation.stamp_ns, record.action)]
-    assert (record.transmitted, record.verified, record.reason) == (True, True, Reason.NONE)
-    assert record.accepted == (True, False)
-    assert (record.verify_ms, record.target_compute_ms) == (pytest.approx(10.0), 1.0)
-    (sent,) = robot.link.sent.items()
-    assert (record.request_bytes, record.response_bytes) == (sent[1], 100 + sent[0])
-
-
-def test_a_draft_that_the_gate_lets_pass_is_executed_at_once(robot: Robot) -> None:
-    robot.choose("never")
-    observation = robot.see(1, 0)
-    record = robot.record(observation)
-    assert record.action == record.draft_action
-    assert (record.transmitted, record.verified, record.reason) == (False, False, Reason.NONE)
-    assert (record.request_bytes, record.response_bytes) == (0, 0)
-
-
 def test_what_is_changed_holds_from_the_next_step_on(robot: Robot) -> None:
     robot.verifier.replies = False
     before = robot.see(1, 0)
@@ -204,14 +181,6 @@ def test_a_verifier_with_a_nonsense_retry_time_is_queried_soon(robot: Robot, del
     observation = robot.see(1, 1)
     robot.pass_time(PERIOD_S)
     assert robot.record(observation).verified
-
-
-def test_a_record_names_the_gate_that_decided(robot: Robot) -> None:
-    first = robot.see(1, 0)
-    robot.choose("never", 1.5)
-    second = robot.see(1, 1)
-    assert (robot.record(first).gate, robot.record(first).threshold) == ("always", 0.5)
-    assert (robot.record(second).gate, robot.record(second).threshold) == ("never", 1.5)
 
 
 def test_the_first_step_waits_for_a_verifier_as_long_as_it_may(make_robot: MakeRobot) -> None:

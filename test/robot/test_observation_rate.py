@@ -71,14 +71,6 @@ def test_jitter_is_no_lateness(observed: Observed, jitter: float) -> None:
     assert observed.news == []
 
 
-def test_single_gaps_are_no_lateness(observed: Observed) -> None:
-    for _ in range(4):
-        observed.arrive(PERIOD_S, seconds=3.0)
-        observed.now_s += 0.9
-    observed.report()
-    assert set(observed.health) == {(Level.OK, "stepping")}
-
-
 def test_the_warning_ends_when_observations_are_in_time(observed: Observed) -> None:
     observed.arrive(1.2 * PERIOD_S)
     observed.arrive(PERIOD_S, seconds=4.0)

@@ -30,15 +30,6 @@ def outcome_of(**changes: Any) -> Outcome:
     return judged(Description("target", "speculative", TARGET), REQUEST, replace(RIGHT, **changes), 12.0)
 
 
-def test_a_good_reply_may_be_executed() -> None:
-    outcome = outcome_of()
-    assert outcome.verification is not None
-    assert outcome.verification.accepted.tolist() == [[True, False]]
-    assert outcome.verification.actions.tolist() == [[[0.5, -0.5]]]
-    reported = (outcome.reason, outcome.message, outcome.verify_ms, outcome.compute_ms, outcome.reply_bytes)
-    assert reported == (Reason.NONE, "", 12.0, 0.25, 60)
-
-
 @pytest.mark.parametrize(
     ("changes", "reason", "message"),
     [
@@ -70,20 +61,6 @@ BY_INTENT = Description(
     "target", "replace", replace(TARGET, horizon=4, codes=None), intent_fingerprint=ENCODER, intent_size=3
 )
 INTENT = replace(RIGHT, accepted=(), actions=(), intent=(-127, 0, 127), intent_fingerprint=0xAA)
-
-
-def test_a_reply_may_be_an_intent_alone() -> None:
-    request = replace(REQUEST, without_actions=True, codes=NO_CODES)
-    outcome = judged(BY_INTENT, request, INTENT, 12.0)
-    assert outcome.verification is not None
-    assert outcome.verification.actions.shape == (1, 0, 2)
-    assert outcome.verification.intent is not None
-    assert outcome.verification.intent.dtype == np.int8
-    assert outcome.verification.intent.tolist() == [[-127, 0, 127]]
-    both = judged(BY_INTENT, REQUEST, replace(INTENT, actions=(0.0,) * 8), 12.0)
-    assert both.verification is not None
-    assert both.verification.intent is not None
-    assert both.verification.actions.shape == (1, 4, 2)
 
 
 @pytest.mark.parametrize(

@@ -201,20 +201,6 @@ def test_a_request_without_a_reply_is_sent_again_as_it_was(robot: Robot) -> None
     assert not robot.link.open
 
 
-def test_a_lost_request_is_verified_all_the_same(robot: Robot) -> None:
-    robot.link.loss = 1.0
-    lost = robot.see(1, 0)
-    robot.link.loss = 0.0
-    robot.pass_time(PERIOD_S)
-    record = robot.record(lost)
-    assert record.verified
-    assert record.verify_ms == pytest.approx(1e3 * FIRST_S + 10.0)
-    assert record.request_bytes == sum(robot.link.sent.values())
-    estimate = robot.session.estimate(robot.link.now_s)
-    assert (estimate.loss, estimate.misses) == (1.0, 0.0)
-    assert math.isnan(estimate.rtt_ms)  # nobody knows to which of both the reply was
-
-
 def test_a_slow_verifier_is_sent_to_less_and_less_often(robot: Robot) -> None:
     robot.link.delay_s = (0.1, 0.1)
     bursts: list[list[float]] = [[]]
@@ -301,16 +287,6 @@ def test_several_requests_may_be_on_their_way(robot: Robot) -> None:
         Fate.MISSED,
     ]
     assert not link.open
-
-
-def test_an_estimate_is_only_read(robot: Robot) -> None:
-    robot.walk(range(1), PERIOD_S)
-    now_s = robot.link.now_s
-    first = robot.session.estimate(now_s)
-    robot.session.estimate(now_s + 100.0)
-    assert robot.session.estimate(now_s) == first
-    assert (first.requests, first.replies) == (1, 1)
-    assert first.rtt_ms == pytest.approx(9.0)  # without the verifier's own share
 
 
 def test_what_was_stopped_hears_nothing(robot: Robot) -> None:

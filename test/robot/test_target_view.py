@@ -99,17 +99,6 @@ def test_what_a_target_does_not_read_is_not_sent(view: TargetView) -> None:
     assert window.goal == b""
 
 
-@pytest.mark.parametrize("view", [Features(2), Numbers(2), Jpegs(2)])
-def test_numbers_that_a_target_reads_twice_are_no_features_of_images(view: TargetView) -> None:
-    view.add({OBSERVATION: np.array([0.1, 0.2], np.float32), "b": np.array([1 / 3], np.float32)})
-    window = view.window(Signature(1, 1, 1, (Feature(OBSERVATION, 2), Feature("b", 1))))
-    assert (
-        np.frombuffer(window.rows.numbers, np.float32).tolist()
-        == np.array([0.1, 0.2, 1 / 3], np.float32).tolist()
-    )
-    assert window.rows.features == b""
-
-
 @pytest.mark.parametrize(
     ("wanted", "size"),
     [

@@ -50,12 +50,6 @@ def test_a_draft_acts_alone_for_so_many_steps_and_is_withheld_then(alone: Make, 
     assert held.reason_counts[Reason.FALLBACK_LIMIT] == 2
 
 
-def test_by_default_nothing_is_withheld(alone: Make) -> None:
-    robot = alone(None)
-    robot.walk(range(50), episode=0)
-    assert (len(robot.commands.sent), robot.commands.withheld) == (50, 0)
-
-
 def test_a_verified_draft_ends_it_and_is_requested_whatever_the_gate_says(make_robot: MakeRobot) -> None:
     robot = make_robot(limit=1).connect()
     robot.verifier.replies = False
@@ -107,14 +101,6 @@ def test_requests_without_a_good_reply_count(
     assert (robot.records[-1].reason, robot.records[-1].message) == (Reason.FALLBACK_LIMIT, message)
 
 
-def test_steps_that_are_superseded_count(make_robot: MakeRobot) -> None:
-    robot = make_robot(limit=1).connect()
-    for step in range(3):
-        robot.see(0, step)
-    assert reasons(robot) == [Reason.SUPERSEDED, Reason.FALLBACK_LIMIT]
-    assert robot.records[-1].message == "superseded"
-
-
 def test_a_withheld_step_sends_again_where_its_observation_is_repeated(alone: Make) -> None:
     robot = alone(0)
     observation = robot.see(0, 0)
@@ -131,15 +117,6 @@ def test_a_withheld_step_sends_again_where_its_observation_is_repeated(alone: Ma
     assert robot.records[-1].action
     robot.show(replace(observation, stamp_ns=1003))
     assert (len(robot.session.submitted), robot.commands.repeated) == (1, [1000, 1003])
-
-
-def test_a_new_activation_begins_to_count(alone: Make) -> None:
-    robot = alone(1)
-    robot.walk(range(2), episode=0)
-    robot.loop.stop()
-    robot.loop.start(0.0)
-    robot.walk(range(1), episode=0)
-    assert robot.records[-1].reason is Reason.NO_VERIFIER
 
 
 def test_the_deviation_is_from_commands_and_not_from_what_was_wanted(make_robot: MakeRobot) -> None:

@@ -129,33 +129,6 @@ def test_that_a_verifier_is_gone_or_back_is_logged_once_each(robot: HedgedRobot)
     assert robot.texts[-1] == "verifier backup is back"
 
 
-def test_a_backup_that_comes_later_is_queried_once_it_has_described_itself(make_hedged: MakeHedged) -> None:
-    robot = make_hedged("at_once")
-    robot.backup_link.present = False
-    robot.connect()
-    robot.steps(2)
-    assert requests_to(robot.backup_link) == 0
-    robot.backup_link.present = True
-    robot.pass_time(0.1)
-    robot.steps(1, first=2)
-    assert requests_to(robot.backup_link) == 1
-
-
-def test_a_backup_that_changed_while_the_robot_was_away_gets_no_request(make_hedged: MakeHedged) -> None:
-    robot = make_hedged("at_once").connect()
-    robot.steps(2)
-    robot.loop.stop()
-    robot.backup.describe_otherwise(parameters=12)
-    robot.backup_link.delay_s = (0.2, 0.2)
-    robot.loop.start(10.0)
-    robot.pass_time(0.2)
-    assert robot.session.link is VerifierState.READY
-    requested = requests_to(robot.backup_link)
-    robot.steps(5, first=2)
-    assert requests_to(robot.backup_link) == requested
-    assert robot.texts[-1].startswith("verifier backup is not asked: parameters: 12")
-
-
 def test_the_first_says_what_the_target_is_however_late(make_hedged: MakeHedged) -> None:
     """The session shakes hands anew, and the backup is not asked any more."""
     robot = make_hedged("at_once")
@@ -227,31 +200,6 @@ def test_a_dead_backup_gets_only_probes(robot: HedgedRobot) -> None:
     robot.steps(170, first=30)
     assert requests_to(robot.backup_link) == requested
     assert robot.backup_link.described > 20
-
-
-def test_with_only_a_backup_of_another_policy_there_is_no_verifier(robot: HedgedRobot) -> None:
-    robot.backup.describe_otherwise(parameters=12)
-    robot.backup_link.present = False
-    robot.pass_time(0.1)
-    robot.backup_link.present = True
-    robot.steps(2)
-    robot.link.present = False
-    robot.pass_time(0.1)
-    robot.steps(2, first=2)
-    assert robot.session.link is VerifierState.ABSENT
-    assert [record.reason for record in robot.records[-2:]] == [Reason.NO_VERIFIER] * 2
-    assert requests_to(robot.backup_link) == 0
-
-
-def test_where_all_were_gone_a_new_one_describes_itself_as_at_the_start(robot: HedgedRobot) -> None:
-    robot.steps(2)
-    robot.link.present = robot.backup_link.present = False
-    robot.pass_time(0.2)
-    robot.backup.describe_otherwise(parameters=12)
-    robot.backup_link.present = True
-    robot.pass_time(FIRST_NAMED_S + 0.2)
-    assert robot.session.link is VerifierState.READY
-    assert robot.session.target.parameters == 12
 
 
 def test_a_first_that_cannot_say_what_it_is_at_the_start_is_queried_again(make_hedged: MakeHedged) -> None:

@@ -82,20 +82,6 @@ def test_off_asks_one_at_a_time_and_the_backup_where_the_first_is_dead(make_hedg
     assert all(record.verified for record in robot.records[-20:])
 
 
-@pytest.mark.parametrize("hedge", ["late", "at_once"])
-def test_a_dead_first_costs_little_and_soon_is_not_queried_first(make_hedged: MakeHedged, hedge: str) -> None:
-    robot = make_hedged(hedge).connect()
-    robot.steps(20)
-    robot.verifier.replies = False
-    requested = requests_to(robot.link)
-    robot.steps(40, first=20)
-    assert all(record.verified for record in robot.records)
-    assert requests_to(robot.link) - requested <= 15
-    assert [record.verify_ms for record in robot.records[-20:]] == pytest.approx([2e3 * QUICK[0]] * 20)
-    first = ["verifier backup is asked first from now on"] if hedge == "late" else []
-    assert robot.texts == ["verifier first does not reply", *first]
-
-
 def test_a_first_that_is_back_is_found_by_probes(robot: HedgedRobot) -> None:
     robot.steps(20)
     robot.verifier.replies = False
@@ -115,28 +101,6 @@ def test_the_quicker_one_is_queried_first_once_it_is_known(robot: HedgedRobot) -
     assert [record.verify_ms for record in robot.records[-10:]] == pytest.approx([2e3 * QUICK[0]] * 10)
 
 
-def test_a_quicker_one_that_comes_later_is_known_soon(robot: HedgedRobot) -> None:
-    robot.link.delay_s = (0.02, 0.022)
-    robot.backup_link.present = False
-    robot.steps(30)
-    robot.backup_link.present = True
-    robot.steps(ENOUGH + 3, first=30)
-    assert robot.texts == [
-        "verifier backup is gone",
-        "verifier backup is back",
-        "verifier backup is asked first from now on",
-    ]
-
-
-def test_a_slow_verifier_is_known_by_its_late_replies_too(robot: HedgedRobot) -> None:
-    """Its percentile is that of all its replies, not of those that came before another's."""
-    robot.link.delay_s = robot.backup_link.delay_s = (0.01, 0.1)
-    robot.loop.deadline_s = 1.0
-    robot.walk(range(300), 0.5)
-    hedges = robot.figure("backup.hedges") + robot.figure("first.hedges")
-    assert 0.01 * 300 < hedges < 0.15 * 300
-
-
 def test_a_request_that_is_sent_again_goes_to_all(robot: HedgedRobot) -> None:
     robot.loop.deadline_s = 1.0
     robot.steps(ENOUGH)
@@ -148,13 +112,6 @@ def test_a_request_that_is_sent_again_goes_to_all(robot: HedgedRobot) -> None:
     sent = requests_to(robot.link) - before[0], requests_to(robot.backup_link) - before[1]
     assert min(sent) >= 3
     assert robot.records[-1].request_bytes == bytes_about(ENOUGH, robot.link, robot.backup_link)
-
-
-def test_what_a_hedge_is_needed_in_is_less(robot: HedgedRobot) -> None:
-    robot.verifier.replies = False
-    robot.walk(range(1), PERIOD_S)
-    (first, _), (hedged, _) = robot.link.updates[0], robot.backup_link.updates[0]
-    assert hedged.needed_in_s == pytest.approx(first.needed_in_s - FIRST_S)
 
 
 # Whose reply it takes
@@ -226,25 +183,6 @@ def test_one_that_is_busy_and_then_gone_ends_nothing_but_the_request(robot: Hedg
     robot.pass_time(PERIOD_S)
     assert robot.records[-1].reason is Reason.BUSY
     assert robot.session.link is VerifierState.ABSENT
-
-
-def sent_again(robot: HedgedRobot) -> None:
-    """Ask the first alone, and once more before its reply is there; the second copy finds it busy."""
-    robot.backup_link.present = False
-    robot.loop.deadline_s = 1.0
-    robot.steps(ENOUGH)
-    robot.link.delay_s = (0.15, 0.15)
-    robot.see(1, ENOUGH)
-    robot.link.delay_s = QUICK
-    robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 0.1}
-    robot.pass_time(1.2)
-    assert requests_to(robot.link) > ENOUGH + 1
-
-
-def test_a_copy_that_finds_it_busy_does_not_hide_the_reply_to_another(robot: HedgedRobot) -> None:
-    sent_again(robot)
-    assert robot.records[-1].verified
-    assert robot.records[-1].verify_ms == pytest.approx(300.0)
 
 
 def test_where_all_copies_find_it_busy_the_robot_knows_before_its_deadline(robot: HedgedRobot) -> None:
