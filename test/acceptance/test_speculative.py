@@ -11,7 +11,6 @@ from adahi_ros.acceptance.speculative import speculative_sample
 from adahi_ros.core.proposal import (
     UNITS,
     counted,
-    probabilities_at,
     probabilities_of,
     residual,
     sample,
@@ -144,24 +143,6 @@ def test_a_residual_that_is_numerically_empty_falls_back_to_the_target() -> None
     assert code.tolist() == [2]
 
 
-@given(distributions(2), st.integers(0, 2**32))
-def test_a_batch_is_its_rows_one_by_one(pair: list[np.ndarray], seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    one, other = pair
-    p = np.stack([one, other, one, other]).reshape(2, 2, -1)
-    q = np.stack([other, one, one, other]).reshape(2, 2, -1)
-    codes = generator.integers(len(one), size=(2, 2))
-    uniforms = generator.random((2, 2, 2))
-    batch_codes, batch_accepted = speculative_sample(p, q, codes, uniforms)
-    batch_rejection = rejection_probability(p, q, codes)
-    for row in np.ndindex(2, 2):
-        slot = (*row, None)
-        single_code, single_accepted = speculative_sample(p[slot], q[slot], codes[slot], uniforms[slot])
-        assert single_code.tolist() == [batch_codes[row]]
-        assert single_accepted.tolist() == [batch_accepted[row]]
-        assert rejection_probability(p[slot], q[slot], codes[slot]).tolist() == [batch_rejection[row]]
-
-
 @given(distributions(1), st.floats(0.0, 1.0, exclude_max=True))
 @settings(max_examples=300)
 def test_no_draw_gives_an_index_of_weight_zero(rows: list[np.ndarray], uniform: float) -> None:
@@ -169,12 +150,6 @@ def test_no_draw_gives_an_index_of_weight_zero(rows: list[np.ndarray], uniform: 
         for weights in (rows[0], 1e-20 * rows[0].astype(np.float64), 7.3 * rows[0]):
             code = sample(weights[None], np.array([u]))[0]
             assert weights[code] > 0
-
-
-def test_samples_have_the_weights_distribution_whatever_they_sum_to() -> None:
-    weights = np.array([0.0, 1.0, 3.0, 0.0, 4.0])
-    codes = sample(np.broadcast_to(weights, (20_000, 5)), np.random.default_rng(0).random(20_000))
-    assert_distributed_as(codes, (weights / 8).astype(np.float32))
 
 
 def test_softmax_at_a_temperature_against_hand_computation() -> None:
@@ -191,11 +166,6 @@ def test_softmax_near_temperature_zero_takes_the_best(temperature: float) -> Non
     np.testing.assert_array_equal(softmax(logits, temperature), [[[1.0, 0.0, 0.0]]])
 
 
-def test_probabilities_at_picks_each_codebooks_code() -> None:
-    p = np.array([[[0.1, 0.9], [0.3, 0.7]], [[0.6, 0.4], [0.5, 0.5]]])
-    np.testing.assert_array_equal(probabilities_at(p, np.array([[1, 0], [0, 1]])), [[0.9, 0.3], [0.6, 0.5]])
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(2, 64), st.floats(0.01, 10.0))
 def test_counts_are_the_distribution_to_less_than_a_unit(seed: int, size: int, concentration: float) -> None:
     p = np.random.default_rng(seed).dirichlet(np.full(size, concentration), size=(3, 2)).astype(np.float32)
@@ -205,8 +175,3 @@ def test_counts_are_the_distribution_to_less_than_a_unit(seed: int, size: int, c
     assert np.abs(counts - p.astype(np.float64) * UNITS).max() < 1.01
     rounded = probabilities_of(counts)
     np.testing.assert_array_equal(counted(rounded), counts)  # nothing more is lost on the way
-
-
-def test_a_certain_code_stays_certain() -> None:
-    assert counted(np.array([[0.0, 1.0, 0.0]], np.float32)).tolist() == [[0, UNITS, 0]]
-    assert counted(np.array([[0.0, 0.0, 1.0]], np.float32)).tolist() == [[0, 0, UNITS]]

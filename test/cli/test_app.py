@@ -44,11 +44,6 @@ def test_every_verb_has_help_in_its_group(verb: str, run: Run) -> None:
         assert option in shown
 
 
-@pytest.mark.parametrize("verb", OF_A_TASK)
-def test_help_names_every_task(verb: str, run: Run) -> None:
-    assert set(names()) <= set(re.findall(r"\w+", run(*verb.split(), "--help").stdout))
-
-
 @pytest.mark.parametrize("verb", ["evaluate", "lab figures", "bag evaluate"])
 def test_help_loads_nothing_heavy(verb: str, loaded_by_help: Callable[[str], set[str]]) -> None:
     heavy = {"torch", "onnxruntime", "numpy", "scipy", "matplotlib", "jinja2", "rclpy", "rosbags"}
@@ -112,11 +107,6 @@ def test_a_wrong_name_of_a_method_or_task_suggests_the_nearest(fails: Fails) -> 
         "adahi: methods: 'bset' (did you mean 'best'?), must be of"
     )
     assert fails("evaluate", "bal").startswith("adahi: task: 'bal' (did you mean 'ball'?), expected one of")
-
-
-def test_the_help_shows_groups_in_their_order(run: Run) -> None:
-    panels = re.findall(r"─ ([A-Z][a-z]+) ─", run("--help").output)
-    assert panels[-len(PANELS) :] == list(PANELS)
 
 
 def test_train_and_a_task_is_train_policy(run: Run) -> None:

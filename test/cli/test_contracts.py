@@ -79,19 +79,6 @@ def test_the_joints_are_compared_with_the_files_that_are_given(tmp_path: Path, r
     assert "joints: 6 of 6 are in " in both.output
 
 
-def test_images_for_the_target_need_no_encoder(tmp_path: Path, run: Run) -> None:
-    camera = {
-        "channel": {"topic": "front/image_raw", "type": "sensor_msgs/msg/Image"},
-        "apply": [{"resize": [96, 96]}],
-    }
-    observed = yaml.safe_load(asset("config/contracts/so101.yaml").read_text())["observations"]
-    seeing = observed | {"observation.images.front": camera}
-    path = arm(tmp_path, observations=seeing, images_for_target=True)
-    output = run("contract", "check", path).output
-    assert "observation: 6 numbers, 1 camera for the target alone\n" in output
-    assert "encoder" not in output
-
-
 def test_a_bag_is_counted_though_goals_of_a_ros_action_are_in_none(tmp_path: Path, run: Run) -> None:
     arm, observed, moved = load_contract("so101"), "/joint_states", "/arm_controller/joint_trajectory"
     kinds = {observed: "sensor_msgs/msg/JointState", moved: "trajectory_msgs/msg/JointTrajectory"}

@@ -87,12 +87,6 @@ def test_the_package_of_checkpoints_is_found_in_any_sourced_workspace(
     assert installed.shipped("checkpoints/kitchen")
 
 
-def test_a_checkout_has_all_checkpoints() -> None:
-    assert missing_assets.how_to_get("checkpoints/none", assets.roots()) == ""
-    with pytest.raises(FileNotFoundError, match=r"checkpoints/none: not found \(looked in [^)]*\)$"):
-        assets.named("none/draft", "checkpoints")
-
-
 @pytest.mark.parametrize("name", ["x" * 5000, "a/" * 3000, "y" * 300, "a\0b", "a\x1b[2J", "~nobody_there/x"])
 def test_a_name_that_no_file_can_have_is_not_found(name: str) -> None:
     assert not assets.shipped(f"config/{name}.yaml")

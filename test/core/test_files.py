@@ -75,12 +75,3 @@ def test_what_is_replaced_may_be_read_as_other_files_whatever_wrote_it(tmp_path:
         save_file({"weight": np.zeros(1)}, partial)
         partial.chmod(0o600)
     assert path.stat().st_mode == usual.stat().st_mode
-
-
-def test_a_link_stays_a_link_when_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
-    link, path = tmp_path / "link", tmp_path / "file"
-    link.symlink_to(path)
-    with replacing(link) as partial:
-        partial.write_text("new")
-    assert link.is_symlink()
-    assert path.read_text() == "new"

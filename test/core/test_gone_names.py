@@ -47,15 +47,6 @@ def test_every_gone_name_is_refused_with_what_replaces_it(name: str) -> None:
     assert str(refused.value) == f"colour: {said(name)}red"
 
 
-def test_other_unknown_names_are_refused_as_before() -> None:
-    assert gone("telepathy") == gone(1) == gone(["kalman"]) == ""
-    assert (
-        Argument("colour", "red", "Colour.", choices=("red",))
-        .refusal("blue")
-        .endswith("'blue', must be one of red")
-    )
-
-
 @pytest.mark.parametrize("name", NAMES_GONE)
 def test_gates_rules_and_kinds_of_policies_say_so(name: str, tmp_path: Path) -> None:
     (tmp_path / "target.yaml").write_text(f"kind: {name}\n")

@@ -50,17 +50,6 @@ def test_the_tip_is_where_mujoco_puts_it(kinds: list[str], seed: int) -> None:
     np.testing.assert_allclose(pose[:3, :3], tip.xmat.reshape(3, 3), atol=1e-9)
 
 
-def test_a_part_of_a_chain_is_measured_from_its_own_base() -> None:
-    draw = np.random.default_rng(0)
-    urdf = urdf_of([joint(index, "revolute", draw.uniform(-1, 1, 9)) for index in range(3)], 4)
-    positions = {"joint0": 0.3, "joint1": -0.7, "joint2": 1.1}
-    whole, lower = Chain(urdf, "link0", "link3"), Chain(urdf, "link0", "link1")
-    upper = Chain(urdf, "link1", "link3")
-    assert upper.joint_names == ("joint1", "joint2")
-    np.testing.assert_allclose(lower.pose(positions) @ upper.pose(positions), whole.pose(positions))
-    np.testing.assert_array_equal(Chain(urdf, "link2", "link2").pose({}), np.eye(4))
-
-
 def test_a_mimicking_joint_follows_the_other() -> None:
     slide = np.array([0, 0, 0, 0, 0, 0, 1, 0, 0])
     mimic = '<mimic joint="joint0" multiplier="-2" offset="0.5"/>'

@@ -38,14 +38,6 @@ def test_an_arm_within_or_a_little_outside_of_what_was_learnt_is_normal() -> Non
         assert {said(row) for row in some(1000, beside)} == {""}
 
 
-def test_one_joint_may_be_far_outside() -> None:
-    for row in some(300):
-        for joint in range(len(JOINTS)):
-            moved = row.copy()
-            moved[joint] += HIGH[joint] - LOW[joint]
-            assert said(moved) == ""
-
-
 def test_an_arm_at_zero_is_normal() -> None:
     assert said(np.zeros(6)) == ""
 

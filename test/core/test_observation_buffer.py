@@ -23,21 +23,10 @@ def at(memory: ObservationBuffer, *steps: int) -> list[float]:
     return memory.at("observation", np.array(steps))[:, 0].tolist()
 
 
-def test_every_robot_gets_a_step_of_its_own() -> None:
-    memory = kept(8, 0, 1, 2, 3)
-    assert at(memory, 3, 0, 2) == [3.0, 100.0, 202.0]
-    assert memory.at("goal", np.array([1, 2, 3]))[:, 0].tolist() == [-1.0, -102.0, -203.0]
-
-
 def test_of_steps_that_are_not_kept_the_nearest_one_is_returned() -> None:
     memory = kept(3, 0, 1, 2, 5, 6)
     assert at(memory, -1, 0, 1) == [2.0, 102.0, 202.0]  # the oldest ones are gone
     assert at(memory, 3, 4, 9) == [2.0, 105.0, 206.0]
-
-
-def test_no_more_are_kept_than_requested() -> None:
-    memory = kept(1, *range(20))
-    assert at(memory, 0, 7, 19) == [19.0, 119.0, 219.0]
 
 
 def test_the_newest_step_may_come_again() -> None:

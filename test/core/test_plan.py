@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,11 +59,6 @@ def agrees(plan: Plan, arrivals: list[tuple[np.ndarray, int, int, np.ndarray]], 
         np.testing.assert_array_equal(plan.at(step), expected)
 
 
-@given(ARRIVALS)
-def test_the_last_request_wins_step_by_step(arrivals: list[tuple[np.ndarray, int, int, np.ndarray]]) -> None:
-    agrees(spliced(arrivals), arrivals, 0)
-
-
 @given(ARRIVALS, st.randoms(use_true_random=False))
 def test_order_and_repetition_of_what_comes_do_not_matter(
     arrivals: list[tuple[np.ndarray, int, int, np.ndarray]], random: Random
@@ -89,17 +83,6 @@ def test_what_is_over_is_forgotten_and_what_comes_late_for_it_too(
         assert np.isinf(plan.age(step)).all()
         assert not plan.left(step).any()
         assert np.isnan(plan.at(step)).all()
-
-
-@given(ARRIVALS, st.integers(0, LAST))
-def test_what_lies_ahead_is_the_plan_and_then_its_last_action(
-    arrivals: list[tuple[np.ndarray, int, int, np.ndarray]], step: int
-) -> None:
-    plan = spliced(arrivals)
-    ahead, left = plan.ahead(step, 6), plan.left(step)
-    for robot in range(B):
-        expected = [plan.at(step + min(each, left[robot] - 1))[robot] for each in range(6)]
-        np.testing.assert_array_equal(ahead[robot], expected if left[robot] else np.zeros((6, A)))
 
 
 @given(ARRIVALS, st.integers(0, LAST))
@@ -135,14 +118,6 @@ def test_an_action_given_out_stays_as_it_was() -> None:
     plan.splice(np.full((1, 1, 1), 5.0, np.float32), 1, 1)
     assert before.tolist() == [[1.0]]
     assert plan.at(1).tolist() == [[5.0]]
-
-
-@pytest.mark.parametrize("rows", [np.array([True, False, True]), np.array([0, 2])])
-def test_robots_are_named_by_mask_or_by_index(rows: np.ndarray) -> None:
-    plan = Plan(3, 1)
-    plan.splice(np.zeros((3, 1, 1), np.float32), 0, 0)
-    plan.splice(np.array([[[1.0]], [[3.0]]], np.float32), 0, 0, rows)
-    assert plan.at(0).tolist() == [[1.0], [0.0], [3.0]]
 
 
 def test_of_two_replies_to_one_step_the_later_one_is_taken() -> None:

@@ -4,18 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from adahi_ros.core.randomness import STEPS_PER_REFILL, EpisodeStreams, step_uniforms
-
-
-@pytest.mark.parametrize("count", range(1, 10))
-def test_streams_side_by_side_are_the_draws_of_each_step(count: int) -> None:
-    episodes = [0, 5, 2**40]
-    streams = EpisodeStreams(11, "controller", episodes, count)
-    for step in range(2 * STEPS_PER_REFILL + 3):
-        rows = streams.next()
-        assert rows.shape == (3, count)
-        for row, episode in zip(rows, episodes, strict=True):
-            np.testing.assert_array_equal(row, step_uniforms(11, "controller", episode, step, count))
+from adahi_ros.core.randomness import EpisodeStreams, step_uniforms
 
 
 def test_draws_do_not_depend_on_how_many_other_steps_were_drawn() -> None:

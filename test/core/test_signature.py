@@ -57,13 +57,6 @@ def test_rows_of_observations_by_mask_and_by_index(which: np.ndarray) -> None:
     assert some.instructions == ("pour", "wait")
 
 
-def test_nothing_has_the_shapes_that_are_read() -> None:
-    signature = Signature(3, 1, 1, parts("seen", [2, 1]), parts("told", [4]))
-    nothing = signature.nothing(5)
-    assert signature.window(nothing).shape == (5, 3, 3)
-    assert signature.condition(nothing).shape == (5, 4)
-
-
 READS = Signature(2, 1, 1, (Feature("state", 4),), (Feature("goal", 2),))
 
 

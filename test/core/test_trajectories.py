@@ -18,17 +18,6 @@ def small() -> Trajectories:
     return Trajectories("toy", steps, -steps[:, :1], np.ones((2, 3), np.float32), np.array([2, 5]))
 
 
-def test_some_episodes_are_taken_in_their_order() -> None:
-    data = small()
-    turned = data.episodes([1, 0])
-    assert turned.ends.tolist() == [3, 5]
-    np.testing.assert_array_equal(turned.observations, data.observations[[2, 3, 4, 0, 1]])
-    np.testing.assert_array_equal(turned.actions, data.actions[[2, 3, 4, 0, 1]])
-    other = replace(data, goals=np.array([[1.0] * 3, [2.0] * 3], np.float32)).episodes([1])
-    assert other.ends.tolist() == [3]
-    assert other.goals.tolist() == [[2.0] * 3]
-
-
 @pytest.mark.parametrize("goal_dim", [0, 2])
 def test_what_was_saved_is_loaded(
     tmp_path: Path, demonstrations: Callable[[int], Trajectories], goal_dim: int
@@ -74,10 +63,6 @@ def test_a_kill_during_the_write_leaves_the_file_that_was_there(
     replace(small(), task="other").save(path)
     assert Trajectories.load(path).task == "other"
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
-
-
-def test_spans_cover_every_step_once() -> None:
-    assert list(small().spans()) == [(0, 2), (2, 5)]
 
 
 @pytest.mark.parametrize(

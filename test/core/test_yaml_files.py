@@ -14,10 +14,6 @@ MERGES = "a: &a {x: 1, y: 2}\n" + "".join(
 )
 
 
-def test_aliases_are_read_as_what_they_stand_for() -> None:
-    assert parse_yaml("a: &x {b: [1, 2]}\nc: *x\n") == {"a": {"b": [1, 2]}, "c": {"b": [1, 2]}}
-
-
 def test_a_merge_key_gives_what_is_not_repeated() -> None:
     text = "a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\n"
     assert parse_yaml(text) == {"a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 3}}

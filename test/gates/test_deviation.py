@@ -55,13 +55,6 @@ def test_robots_do_not_mix_and_a_reset_forgets(normalization: str) -> None:
             np.testing.assert_allclose(np.stack(seen)[:, robot], alone)
 
 
-def test_asking_changes_nothing() -> None:
-    tracker = DeviationTracker(SCALE, 0.4, "std")
-    tracker.update(SERIES[:1])
-    first = tracker.deviation(SERIES[1:2])
-    np.testing.assert_array_equal(tracker.deviation(SERIES[1:2]), first)
-
-
 def test_an_average_of_length_zero_is_not_divided_by() -> None:
     tracker = DeviationTracker(SCALE, 0.5, "average")
     tracker.update(np.zeros((1, 2)))

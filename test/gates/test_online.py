@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.gates.gate_config import ThresholdedGate
-from adahi_ros.gates.online import LATEST_REPLY, OnlineGate, Ranks
+from adahi_ros.gates.online import LATEST_REPLY, OnlineGate
 from test.gates.drifting_clocks import (
     BOUND,
     DRIFTS,
@@ -16,7 +16,6 @@ from test.gates.drifting_clocks import (
     RATE,
     RATE_PACE,
     RATE_STEPS,
-    TOLERANCE,
     drift,
     drift_of_bound,
     drift_of_rate,
@@ -31,12 +30,6 @@ def test_what_goes_wrong_unasked_stays_below_the_bound_in_95_of_100_drifts() -> 
     assert ran.requested.mean() < 0.75
     reported = np.array([state.wrong for state in ran.gate.states])
     assert abs(reported.mean() - ran.missed.mean()) < 0.01  # what is published is what happens
-
-
-def test_the_bound_holds_for_a_useless_score_at_the_price_of_requests() -> None:
-    useless = drift(OnlineGate(FOLLOWED, error_share=BOUND, tolerance=TOLERANCE), 3000, 1, useless=True)
-    assert (useless.missed <= BOUND).sum() >= 95
-    assert useless.requested.mean() > 0.3
 
 
 def test_the_rate_stays_within_two_hundredths_of_what_was_requested() -> None:
@@ -109,17 +102,6 @@ def test_what_was_learned_outlasts_an_episode_and_not_the_robots() -> None:
     assert [state.steps for state in gate.states] == [5, 5]
     gate.score(scored(2, np.zeros(3), np.full(3, 0.5)))
     assert [state.steps for state in gate.states] == [1, 1, 1]
-
-
-def test_ranks_do_not_depend_on_units_and_forget() -> None:
-    values = np.random.default_rng(1).normal(size=(600, 1))
-    one, other = Ranks(1), Ranks(1)
-    ranks = np.array([one.rank(each)[0] for each in values])
-    np.testing.assert_array_equal(ranks, [other.rank(1e6 * each + 3.0)[0] for each in values])
-    np.testing.assert_allclose(np.quantile(ranks[200:], [0.25, 0.5, 0.75]), [0.25, 0.5, 0.75], atol=0.06)
-    for _ in range(200):
-        one.rank(np.array([1000.0]))
-    assert one.rank(np.array([1000.0]))[0] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

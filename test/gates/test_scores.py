@@ -50,11 +50,6 @@ def test_every_gate_scores_every_robot(made: Callable[[str], Gate]) -> None:
         assert not np.isnan(score).any(), name
 
 
-def test_deviation_scores_by_the_deviation() -> None:
-    seen = context(5)
-    np.testing.assert_array_equal(ThresholdedGate("deviation").gate.score(seen), seen.deviation)
-
-
 def test_uncertainty_scores_by_what_the_draft_gave_its_own_codes() -> None:
     counts = counted(np.array([[[0.5, 0.5], [0.2, 0.8]], [[1.0, 0.0], [0.0, 1.0]]]))
     draft = drafted(np.array([[0, 1], [0, 1]]), counts)
@@ -79,14 +74,6 @@ def test_random_transmits_at_the_rate_of_its_threshold(rate: float) -> None:
     assert abs(share - rate) < 5 * np.sqrt(rate * (1 - rate) / robots) + 1e-9
 
 
-def test_random_is_blind_to_the_draft() -> None:
-    seen = context(5)
-    other = context_of(context(6).proposal, np.zeros(5), seen.uniforms)
-    np.testing.assert_array_equal(
-        ThresholdedGate("random").gate.score(seen), ThresholdedGate("random").gate.score(other)
-    )
-
-
 @pytest.mark.parametrize("name", sorted(GATES))
 def test_blind_gates_are_those_that_score_the_same_whatever_was_drawn(
     name: str, made: Callable[[str], Gate]
@@ -102,12 +89,6 @@ def test_blind_gates_are_those_that_score_the_same_whatever_was_drawn(
     assert same == made(name).blind
 
 
-@pytest.mark.parametrize("threshold", [-1e300, 0.0, 1e300])
-def test_always_and_never_whatever_the_threshold(threshold: float) -> None:
-    assert (ThresholdedGate("always", threshold).gate.score(context(3)) > threshold).all()
-    assert not (ThresholdedGate("never", threshold).gate.score(context(3)) > threshold).any()
-
-
 def test_an_unknown_gate_is_refused_with_those_there_are() -> None:
     allowed = ", ".join(sorted(GATES))
     with pytest.raises(ValueError, match=f"gate: 'sometimes', must be one of {allowed}"):
@@ -118,21 +99,6 @@ def test_an_unknown_gate_is_refused_with_those_there_are() -> None:
 def test_a_threshold_that_is_no_number_is_refused(threshold: float) -> None:
     with pytest.raises(ValueError, match=re.escape(f"threshold: {threshold}, must be finite")):
         ThresholdedGate("deviation", threshold)
-
-
-def test_a_gate_may_be_given_with_any_name() -> None:
-    class ByGoal(Gate):
-        def score(self, context: GateContext) -> np.ndarray:
-            return context.observations.conditions["goal"][:, 0]
-
-    np.testing.assert_array_equal(
-        ThresholdedGate("by_goal", 1.5, ByGoal()).gate.score(context(4)), [0.0, 1.0, 2.0, 3.0]
-    )
-    np.testing.assert_array_equal(
-        ThresholdedGate("always", 0.0, ByGoal()).gate.score(context(4)), [0.0, 1.0, 2.0, 3.0]
-    )
-    with pytest.raises(ValueError, match="threshold: nan, must be finite"):
-        ThresholdedGate("by_goal", np.nan, ByGoal())
 
 
 def test_what_was_requested_long_ago_is_requested_again() -> None:

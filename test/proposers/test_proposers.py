@@ -15,7 +15,6 @@ from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.policies.corrector.corrector import Correction, Corrector
 from adahi_ros.policies.corrector.corrector_features import PlanView
 from adahi_ros.policies.interface import AS_TRAINED, Actor, Policy, Sampling
-from adahi_ros.proposers.corrector import CorrectorProposer, plan_view
 from adahi_ros.proposers.draft import DraftChecksPlanProposer
 from adahi_ros.proposers.interface import ProposerContext
 from adahi_ros.robot.controller import Controller
@@ -68,21 +67,6 @@ def controller(proposer: str, gate: ThresholdedGate, batch: int = B) -> tuple[Co
 def begin(made: Controller) -> None:
     """Make a first step, with a plan for every robot."""
     made.finish(made.begin(observed(0)), verdict(0))
-
-
-def test_a_corrector_says_nothing_where_there_is_no_plan() -> None:
-    corrector, memory, plan = StubCorrector(), ObservationBuffer(4), Plan(B, A)
-    memory.keep(0, observed(0))
-    has = np.array([True, False, True])
-    plan.splice(planned(0, 2), 0, 0, has)
-    observations = corrector.signature.observations(observed(0)[OBSERVATION][:, None], observed(0)[GOAL])
-    context = ProposerContext(0, observations, memory, plan, np.zeros((B, 0)), 1.0)
-    proposal = CorrectorProposer(corrector).propose(context)
-    assert proposal.actions.shape == (B, 1, A)
-    np.testing.assert_array_equal(np.isnan(proposal.actions).all(axis=(1, 2)), ~has)
-    np.testing.assert_array_equal(proposal.actions[has, 0], np.tile(CORRECTION, (2, 1)))
-    assert proposal.expected_error is not None
-    np.testing.assert_array_equal(proposal.expected_error, [0.5, np.inf, 0.5])
 
 
 def test_no_more_of_a_plan_is_gone_by_than_the_execution_horizon() -> None:
@@ -154,17 +138,6 @@ def test_a_corrector_that_goes_wild_is_refused_by_name_or_stood_in_for() -> None
     assert not step.sound.any()
     assert not step.transmit.any()
     np.testing.assert_array_equal(made.finish(step, None), 7.0)
-
-
-def test_robots_side_by_side_are_planned_for_apart() -> None:
-    made, _ = controller("plan", ThresholdedGate("never"))
-    some = np.array([True, False, True])
-    rest = np.zeros((B, A), np.float32)
-    action = made.finish(made.begin(observed(0)), verdict(0, 2), some, rest)
-    np.testing.assert_array_equal(action, 0.0)
-    step = made.begin(observed(1))
-    np.testing.assert_array_equal(step.transmit, ~some)
-    np.testing.assert_array_equal(made.finish(step, verdict(1, 1), ~some)[:, 0], [1.0, 101.0, 1.0])
 
 
 def followed(made: Controller, index: int) -> np.ndarray:
@@ -240,16 +213,6 @@ def test_of_a_late_reply_what_is_no_action_is_dropped() -> None:
     assert step.transmit.tolist() == [True, False, True]  # theirs is as old as it was
 
 
-def test_of_a_reply_in_time_what_is_no_action_leaves_the_plan_alone() -> None:
-    made, _ = controller("plan", ThresholdedGate("age", 0.5))
-    begin(made)
-    bad, resting = verdict(1), np.full((B, A), 7.0, np.float32)
-    bad.actions[1, 2, 0] = np.nan
-    action = made.finish(made.begin(observed(1)), bad, None, resting)
-    assert action[:, 0].tolist() == [101.0, 1.0, 101.0]
-    assert followed(made, 2).tolist() == [102.0, 2.0, 102.0]
-
-
 def test_a_reply_that_was_overtaken_does_no_harm() -> None:
     made, _ = controller("plan", ThresholdedGate("never"))
     begin(made)
@@ -263,16 +226,6 @@ def test_a_reply_that_was_overtaken_does_no_harm() -> None:
     made.receive(verdict(2), 2, EVERYONE)  # doubled
     assert followed(made, 5).tolist() == [205.0] * B
     assert np.isnan(followed(made, 6)).all()
-
-
-def test_a_robot_without_a_plan_is_seen_with_one_of_zeros() -> None:
-    memory, plan = ObservationBuffer(4), Plan(B, A)
-    memory.keep(0, observed(0))
-    view = plan_view(memory, plan, 0, observed(0)[GOAL], T)
-    assert view.ahead.shape == (B, T, A)
-    assert not view.ahead.any()
-    assert (view.left.tolist(), view.age.tolist()) == ([1] * B, [0] * B)
-    np.testing.assert_array_equal(view.previous, view.observation)
 
 
 def test_the_gate_receives_what_is_done_and_planned_in_action_scales() -> None:

@@ -44,13 +44,6 @@ def test_what_is_not_assigned_stays_that_of_the_request(assignments: Assignments
     assert (applied.instruction, applied.assigned_goal, applied.assignment) == ("pull", None, 2)
 
 
-def test_an_empty_assignment_ends_one_and_counts(assignments: Assignments) -> None:
-    assignments.assign("arm", "pull", [], [READS])
-    assert assignments.assign("arm", " ", [], [READS]) == 2
-    assert assignments.applied(REQUEST) is REQUEST
-    assert not assignments.revisions
-
-
 @pytest.mark.parametrize(
     ("robot", "instruction", "goal", "reads", "message"),
     [

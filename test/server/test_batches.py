@@ -11,7 +11,7 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import AS_TRAINED, Sampling, TargetUnavailableError, TooManyAtOnceError
-from adahi_ros.protocol.request import Reply, Request, RequestError, RequestFault
+from adahi_ros.protocol.request import Reply, Request, RequestError
 from adahi_ros.protocol.window import SentWindows, WireWindow
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, joined
@@ -131,38 +131,12 @@ def test_an_unavailable_target_is_not_queried_about_each_again() -> None:
     assert policy.batches == [3]
 
 
-def test_a_target_whose_memory_is_enough_for_fewer_is_queried_about_fewer() -> None:
-    policy = Planning()
-    policy.most = 3
-    replies = replies_of(engine(policy), *map(request, range(8)))
-    assert all(isinstance(each, Reply) for each in replies)
-    assert policy.batches == [8, 4, 2, 2, 4, 2, 2]
-
-
 def test_one_that_is_unwell_costs_no_more_than_halving_does() -> None:
     policy = Planning()
     requests = [request(number, goal=UNWELL if number == 11 else 0.5) for number in range(16)]
     replies = replies_of(engine(policy), *requests)
     assert [isinstance(each, Reply) for each in replies] == [number != 11 for number in range(16)]
     assert len(policy.batches) == 9
-
-
-def test_a_window_that_was_kept_of_a_batch_can_be_continued() -> None:
-    served, seen, sent = engine(), np.random.default_rng(0).normal(size=(3, 3)), SentWindows()
-    goal = np.array([0.5])
-    for step in range(2):
-        window = WireWindow.pack(seen[step : step + 2].astype(np.float32), goal)
-        mine = replace(request(1), window=sent.update(window), step=step, first_step=step)
-        _, own = replies_of(served, request(2), mine)
-        assert isinstance(own, Reply)
-        sent.replied(window, own.window_kept)
-    assert len(mine.window.rows.numbers) == 4 * 3  # one row of two
-
-
-def test_a_refusal_names_its_field_in_a_batch_as_well() -> None:
-    _, refused = replies_of(engine(), request(1), request(2, goal=INFINITE))
-    assert isinstance(refused, RequestError)
-    assert refused.fault is RequestFault.NOT_FINITE
 
 
 def test_data_of_drafts_stay_with_their_robots() -> None:

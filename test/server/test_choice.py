@@ -43,13 +43,6 @@ FAR, NEAR, NONE = [0.9, 0.9], [0.4, 0.5], [0.0, 0.5]
 NAN = [np.nan, np.nan]
 
 
-def test_the_nearest_plan_is_taken_in_units_of_the_action_scale() -> None:
-    np.testing.assert_allclose(chosen([FAR, NEAR, FAR], [[0.5, 0.5]]), NEAR)
-    # The second entry hardly counts: it varies ten times as much.
-    np.testing.assert_allclose(chosen([[0.45, 0.9], [0.2, 0.1]], [[0.4, 0.1]]), [0.45, 0.9])
-    np.testing.assert_allclose(chosen([[0.45, 0.9], [0.35, 0.1]], [[0.4, 0.1]]), [0.35, 0.1])
-
-
 def test_only_what_a_robot_has_committed_to_counts() -> None:
     np.testing.assert_allclose(chosen([NEAR, FAR], [[0.8, 0.8], NAN]), FAR)
     np.testing.assert_allclose(chosen([NEAR, FAR], [[0.4, 0.5], [0.9, 0.9], [0.9, 0.9]]), FAR)

@@ -158,16 +158,6 @@ def test_codes_of_another_tokenizer_are_refused_and_may_be_left_out() -> None:
         Engine(TargetVerifier(Recalling(2)), SEED).verify(bare(), NOW_S)
 
 
-def test_a_target_without_a_tokenizer_replaces() -> None:
-    target = Recalling(2)
-    target.signature = replace(target.signature, codes=None)
-    engine = Engine(TargetVerifier(target, "replace"), SEED)
-    assert len(engine.verify(bare(), NOW_S).actions) == HORIZON * 2
-    with pytest.raises(RequestError, match="must be none: the target has no tokenizer") as refusal:
-        engine.verify(request_of(), NOW_S)
-    assert refusal.value.fault is RequestFault.TOKENIZER_MISMATCH
-
-
 def together(engine: Engine, requests: list[Request]) -> list[Reply]:
     replies = engine.finish(engine.begin(requests), NOW_S)
     assert all(isinstance(each, Reply) for each in replies)
@@ -246,15 +236,6 @@ def test_another_instruction_is_another_request() -> None:
     assert given == [("fold",), ("pour",)]
 
 
-@pytest.mark.parametrize("rule", ["speculative", "replace"])
-def test_a_reply_has_the_codes_of_its_actions(rule: str) -> None:
-    target = Recalling(2)
-    reply = Engine(TargetVerifier(target, rule), SEED).verify(request_of(), NOW_S)
-    codes = np.array(reply.codes, dtype=np.int64)[None]
-    offsets = np.asarray(reply.actions) - DECODER.decode(codes).ravel()
-    assert np.ptp(offsets) < 1e-5  # the target's offset is the same of each entry
-
-
 def test_a_rule_with_codes_that_the_target_has_not_is_at_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     class Wrong(Replace):
         def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
@@ -264,15 +245,6 @@ def test_a_rule_with_codes_that_the_target_has_not_is_at_fault(monkeypatch: pyte
     engine = Engine(TargetVerifier(Recalling(2), "wrong"), SEED)
     with pytest.raises(ValueError, match=r"from 1 to 5, must be \(1, 2\), from 0 to 4"):
         engine.verify(request_of(), NOW_S)
-
-
-def test_data_for_a_rule_that_reads_none_make_no_new_request() -> None:
-    target = Recalling(2)
-    requested = counting(target)
-    engine = Engine(TargetVerifier(target), SEED)
-    one, other = (engine.verify(request_of(rule_data=data), NOW_S) for data in (b"", b"garbage"))
-    assert len(requested) == 1
-    np.testing.assert_array_equal(one.actions, other.actions)
 
 
 def test_a_rule_with_data_is_whole_or_refused() -> None:

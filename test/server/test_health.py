@@ -10,21 +10,6 @@ from adahi_ros.core.health_level import Level
 from adahi_ros.server.server_health import Counts, HealthWatch
 
 
-def test_a_verifier_that_no_one_has_queried_serves() -> None:
-    health = HealthWatch().report(Counts(), {})
-    assert (health.level, health.message) == (Level.OK, "serving")
-    assert health.values == {
-        "requests": 0,
-        "compute_ms_mean": "0.000",
-        "batch_size_mean": "0.00",
-        "compute_ms_p50": "nan",
-        "compute_ms_p95": "nan",
-        "waiting_most": 0,
-        "shared_names": 0,
-        "unheard": 0,
-    }
-
-
 @pytest.mark.parametrize(
     ("counts", "shared", "serving", "level", "message"),
     [

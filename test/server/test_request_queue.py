@@ -97,12 +97,6 @@ def test_each_request_has_one_fate_and_the_newest_of_an_episode_is_served(arriva
     assert all(arrivals[int(each)].step < newest[of[int(each)]] for each in overtaken)
 
 
-def test_what_was_served_is_not_overtaken() -> None:
-    queue, _ = waiting(asks("arm", 4))
-    assert queue.next() == [0]
-    assert queue.wait(1, asks("arm", 5)) == []
-
-
 def test_a_full_queue_still_takes_something_newer_of_a_robot_in_it() -> None:
     queue = Queue(2)
     for step, robot in enumerate(["arm", "leg"]):
@@ -146,15 +140,6 @@ def test_images_that_wait_take_so_much_memory_and_no_more() -> None:
     assert queue.has_room("arm", 0)
     queue.next()
     assert queue.has_room("arm", large)
-
-
-def test_a_robot_that_asks_again_and_again_does_not_lose_its_turn() -> None:
-    queue = Queue()
-    queue.wait("arm 0", asks("arm"))
-    queue.wait("leg", asks("leg"), 0.5)
-    for step in range(1, 5):
-        queue.wait(f"arm {step}", asks("arm", step), float(step))
-    assert queue.next() == ["arm 4"]
 
 
 def test_one_robot_has_so_many_places_whatever_it_calls_its_episodes() -> None:

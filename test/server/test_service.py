@@ -102,23 +102,6 @@ def test_what_is_overtaken_is_refused_as_such_and_counted(service: VerificationS
     assert (service.counts.replies, service.counts.refused) == ({"superseded": 1}, 0)
 
 
-def test_what_the_engine_refuses_is_a_refusal(service: VerificationService, good: Request) -> None:
-    served = serve(service, replace(good, target="kitchen"))
-    assert served.reply.status == RequestFault.UNKNOWN_TARGET
-    assert served.reply.message == "target: 'kitchen', must be one of 'toy'"
-
-
-def test_an_error_of_reading_is_internal_and_the_next_request_is_served(
-    service: VerificationService, good: Request
-) -> None:
-    served = serve(service, faulty(KeyError("robot")))
-    assert (served.reply.status, served.reply.message) == (INTERNAL_ERROR, "KeyError: 'robot'")
-    assert served.refusal.endswith("KeyError: 'robot'")
-    assert serve(service, good).reply.status == OK
-    assert service.counts.replies == {"internal_error": 1, "ok": 1}
-    assert service.counts.refused == 1
-
-
 def test_an_error_of_the_target_is_internal_and_the_next_is_served(
     service: VerificationService, policy: Policy, good: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:

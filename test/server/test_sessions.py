@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.server.service import LATE_S, MAX_AGE_S, SHARED_S, Sessions
+from adahi_ros.server.service import LATE_S, SHARED_S, Sessions
 
 A, B, C = 7, 8, 9
 
@@ -50,26 +50,10 @@ def test_a_packet_that_comes_late_is_no_other_robot() -> None:
     assert not any(late)
 
 
-def test_a_session_that_comes_back_after_that_is() -> None:
-    assert received(Sessions(), (A, 0.0), (B, 5.0), (A, 5.0 + LATE_S)) == [False, False, True]
-    assert received(Sessions(), (A, 0.0), (B, 5.0), (C, 6.0), (A, 9.0)) == [False, False, False, True]
-    assert received(Sessions(), (A, 0.0), (B, 5.0), (A, 5.0 + MAX_AGE_S)) == [False, False, True]
-
-
-def test_one_that_comes_back_after_very_long_is_a_new_one() -> None:
-    assert received(Sessions(), (A, 0.0), (B, 5.0), (A, 6.0 + MAX_AGE_S)) == [False, False, False]
-
-
 def test_the_one_that_is_left_of_two_is_one() -> None:
     sessions = Sessions()
     received(sessions, (A, 0.0), (B, 5.0), (A, 10.0))
     assert not any(received(sessions, *((A, 10.0 + number) for number in range(100))))
-
-
-def test_no_name_is_another() -> None:
-    sessions = Sessions()
-    assert not any(received(sessions, (A, 0.0), name="a") + received(sessions, (B, 5.0), name="b"))
-    assert not any(received(sessions, (A, 10.0), name="a"))
 
 
 def test_what_is_remembered_is_bounded_and_a_robot_that_asks_is() -> None:

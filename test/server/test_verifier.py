@@ -50,17 +50,6 @@ def drafted(batch: int) -> np.ndarray:
     return np.stack([generator.choice(4, size=batch, p=p) for p in DRAFT], axis=-1)
 
 
-def test_the_same_request_gets_the_same_reply(fixed_policy: Callable[..., Policy]) -> None:
-    codes = np.array([[0, 3]])
-    replies = []
-    for _ in range(2):  # another verifier, as after a restart
-        verifier = TargetVerifier(fixed_policy(TARGET))
-        verifier.verify(request(drafted(5)), np.full((5, 2, 2), 0.5))
-        replies.append(verifier.verify(request(codes), verification_uniforms(4, "arm", 2, 17, 2)))
-    np.testing.assert_array_equal(replies[0].actions, replies[1].actions)
-    np.testing.assert_array_equal(replies[0].accepted, replies[1].accepted)
-
-
 def test_the_fingerprint_is_of_the_weights_whatever_wraps_the_policy(
     fixed_policy: Callable[..., Policy],
 ) -> None:
@@ -100,12 +89,6 @@ def test_draws_for_many_episodes_are_those_of_each(codebooks: int) -> None:
             )
 
 
-def test_each_robot_has_draws_of_its_own() -> None:
-    assert not np.isin(
-        verification_uniforms(4, "arm", 0, 0, 2), verification_uniforms(4, "leg", 0, 0, 2)
-    ).any()
-
-
 def test_a_batch_is_verified_like_its_rows_and_with_the_targets_offset(
     fixed_policy: Callable[..., Policy],
 ) -> None:
@@ -121,18 +104,6 @@ def test_a_batch_is_verified_like_its_rows_and_with_the_targets_offset(
         alone = verifier.verify(request(codes[row : row + 1]), uniforms[row : row + 1])
         np.testing.assert_array_equal(alone.actions[0], together.actions[row])
         np.testing.assert_array_equal(alone.accepted[0], together.accepted[row])
-
-
-def test_replacing_ignores_the_draft(fixed_policy: Callable[..., Policy]) -> None:
-    verifier = TargetVerifier(fixed_policy(TARGET), rule="replace")
-    uniforms = np.random.default_rng(1).random((20_000, 2, 2))
-    reply = verifier.verify(request(np.zeros((20_000, 2), int)), uniforms)
-    other = verifier.verify(request(np.full((20_000, 2), 3)), uniforms)
-    np.testing.assert_array_equal(reply.actions, other.actions)
-    np.testing.assert_array_equal(reply.accepted, codes_in(reply) == 0)
-    for book in range(2):
-        counts = np.bincount(codes_in(reply)[:, book], minlength=4)
-        assert stats.chisquare(counts, 20_000 * np.array(TARGET[book])).pvalue > 1e-5
 
 
 @pytest.mark.parametrize("rule", ["speculative", "replace"])

@@ -148,17 +148,6 @@ def test_an_image_is_encoded_once() -> None:
     assert len(encoded) == CAMERAS * (H + 3)
 
 
-def test_no_robot_has_the_windows_of_another() -> None:
-    sent, robot = SentWindows(), Camera("state", 2)
-    cache = robot.cache()
-    cache.keep("a", cache.complete("a", sent.update(robot.sent(0))), 0.0)
-    sent.replied(robot.sent(0), kept=True)
-    update = sent.update(robot.sent(1))
-    assert bits(cache.complete("a", update).values) == bits(robot.meant(1))
-    with pytest.raises(RequestError, match=re.escape("send the whole window")):
-        cache.complete("b", update)
-
-
 def known(cache: WindowCache, name: str, window: KnownWindow) -> bool:
     try:
         cache.complete(name, WireWindow(window.digest, WireRows(b""), b""))
@@ -177,20 +166,6 @@ def test_old_windows_are_forgotten() -> None:
     for window in windows:
         assert cache.keep("a", window, 0.0)
     assert [known(cache, "a", window) for window in windows] == [False] + [True] * WINDOWS_KEPT
-
-
-def test_robots_unheard_for_long_are_forgotten_and_others_take_their_place() -> None:
-    robot = Camera("state", 1)
-    cache = robot.cache(robots=2, max_age_s=10.0)
-    window = cache.complete("a", SentWindows().update(robot.sent(0)))
-    assert cache.keep("a", window, 0.0)
-    assert cache.keep("b", window, 5.0)
-    assert cache.keep("a", window, 9.0)
-    assert not cache.keep("c", window, 15.0)  # both are young
-    assert cache.keep("c", window, 15.1)
-    assert [known(cache, name, window) for name in "abc"] == [True, False, True]
-    assert cache.keep("d", window, 25.2)
-    assert [known(cache, name, window) for name in "abcd"] == [False, False, False, True]
 
 
 def test_no_flood_of_new_names_costs_a_robot_its_windows() -> None:
@@ -323,46 +298,6 @@ def test_without_an_encoder_images_are_refused() -> None:
     cache, robot = WindowCache(H, S + F), Camera("images", 2)
     with pytest.raises(RequestError, match="images: 8, must be none: this verifier has no encoder"):
         cache.complete("a", SentWindows().update(robot.sent(0)))
-
-
-@pytest.mark.parametrize("mode", ["features", "images"])
-def test_a_robot_may_have_nothing_but_cameras(mode: str) -> None:
-    robot, sent = Camera(mode, 10, numbers=0), SentWindows()
-    cache = robot.cache()
-    for step in (0, 1, 3):
-        got = cache.complete("robot", sent.update(robot.sent(step)))
-        assert bits(got.values) == bits(robot.meant(step))
-        cache.keep("robot", got, 0.0)
-        sent.replied(robot.sent(step), kept=True)
-
-
-PARTS = st.tuples(
-    st.integers(0, 2 * H * S).map(numbers) | st.binary(max_size=80).map(lambda raw: raw[: len(raw) // 4 * 4]),
-    st.just(b"")
-    | st.integers(0, 2 * H * F).map(halves)
-    | st.binary(max_size=40).map(lambda raw: raw[: len(raw) // 2 * 2]),
-    st.lists(st.just(IMAGE) | st.binary(max_size=5), max_size=3 * H).map(tuple),
-)
-
-
-@given(st.lists(st.tuples(PARTS, st.integers(-1, 3), st.sampled_from([b"", GOAL.tobytes()])), max_size=10))
-def test_garbage_is_refused_or_makes_a_finite_window(
-    updates: list[tuple[tuple[bytes, bytes, tuple[bytes, ...]], int, bytes]],
-) -> None:
-    robot = Camera("images", 1)
-    cache = robot.cache()
-    known = [cache.complete("a", SentWindows().update(robot.sent(0)))]
-    cache.keep("a", known[0], 0.0)
-    for parts, base, goal in updates:
-        digest = WHOLE if base < 0 else known[base % len(known)].digest
-        try:
-            window = cache.complete("a", WireWindow(digest, WireRows(*parts), goal))
-        except RequestError:
-            continue
-        assert window.values.shape == (H, S + F)
-        assert np.isfinite(window.values).all()
-        cache.keep("a", window, 0.0)
-        known.append(window)
 
 
 def pictured(step: int, size: int = 100) -> WireWindow:

@@ -160,28 +160,6 @@ def test_figures_by_hand() -> None:
     assert figures["response_bytes"] == 60.0
 
 
-def test_where_nothing_is_transmitted_nothing_has_a_size() -> None:
-    figures = cameras.view_figures(played_by_hand(requested=False))
-    assert figures["transmission_rate"] == 0.0
-    assert [figures[name] for name in ("acceptance", "request_bytes", "response_bytes")] == [None] * 3
-
-
-def test_episodes_in_two_parts_have_the_figures_of_both() -> None:
-    both = cameras.Played.side_by_side([played_by_hand(), played_by_hand(requested=False)])
-    assert len(both.success) == 4
-    assert cameras.view_figures(both)["transmission_rate"] == 0.5
-    assert cameras.view_figures(both)["request_bytes"] == 200.0
-
-
-def test_only_steps_that_happened_are_compared() -> None:
-    log = played_by_hand().log
-    for column, row, same in ((0, 1, False), (1, 1, True)):
-        action = log.action.copy()
-        action[row, column] = -0.0 if same else 1e-30
-        assert cameras.same_steps(replace(log, action=action), log) is same
-    assert not cameras.same_steps(replace(log, active=~log.active), log)
-
-
 def test_images_take_time_at_both_ends_where_they_are_sent() -> None:
     world = cameras.camera_task("ball_camera")
     world.reset(0, range(4))

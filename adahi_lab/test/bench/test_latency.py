@@ -60,13 +60,6 @@ def test_rounds_of_a_method_are_one_run(run: RunRecord) -> None:
     assert loop_latency.joined([RunRecord(run.steps, run.episodes)]).crossed is None
 
 
-@pytest.mark.parametrize(("episodes", "rounds"), [(10, 1), (10, 3), (7, 7)])
-def test_rounds_have_every_episode_once(episodes: int, rounds: int) -> None:
-    parts = loop_latency.in_rounds(range(50, 50 + episodes), rounds)
-    assert [number for part in parts for number in part] == list(range(50, 50 + episodes))
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
-
-
 def test_shares_of_hybrid_by_hand() -> None:
     hybrid = {"success_rate": 0.8, "bytes_up_per_action": 1000.0, "bytes_down_per_action": None}
     adahi = {**hybrid, "success_rate": 0.6, "bytes_up_per_action": 550.0}

@@ -27,10 +27,6 @@ def log(tmp_path: Path, step_record: Callable[..., StepRecord]) -> RobotLog:
     return log
 
 
-def test_nothing_is_wrong_where_all_is_right(log: RobotLog) -> None:
-    assert unaccounted(log) == []
-
-
 def test_observations_before_the_first_command_or_after_the_last_need_none(log: RobotLog) -> None:
     log.shown.insert(0, Shown(-0.1, 100, 9, 0, [0.0], []))
     log.shown.append(Shown(0.6, 101, 0, COUNT, [0.0], []))
@@ -41,12 +37,6 @@ def test_an_observation_without_a_command_is_found_unless_excused(log: RobotLog)
     log.shown.insert(3, Shown(0.25, 100, 0, 3, [0.0], []))
     assert unaccounted(log) == ["episode 0, step 3: 0 commands"]
     assert unaccounted(log, lambda shown: shown.stamp_ns == 100) == []
-
-
-def test_the_last_observation_of_an_episode_may_be_dropped(log: RobotLog) -> None:
-    log.shown[3:] = [replace(shown, episode=1) for shown in log.shown[3:]]
-    log.shown.insert(3, Shown(0.25, 100, 0, 3, [0.0], []))
-    assert unaccounted(log) == []
 
 
 def test_a_second_command_is_found(log: RobotLog) -> None:

@@ -44,22 +44,6 @@ def test_what_is_written_is_read_again(data: Trajectories, tmp_path: Path, joint
     assert features[ENVIRONMENT]["shape"] == [7 - own]
 
 
-def test_rows_are_numbered_and_timed_by_episode(data: Trajectories, tmp_path: Path) -> None:
-    folder = tmp_path / "dataset"
-    save_dataset(folder, data, 10.0, 0, "lift it")
-    rows = columns(folder, "data/chunk-000/file-000.parquet")
-    assert rows["frame_index"] == [0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 4]
-    np.testing.assert_allclose(rows["timestamp"], np.array(rows["frame_index"]) / 10, rtol=1e-6)
-    assert rows["action"] == data.actions[:, 0].tolist()  # one number is no list, to LeRobot
-    sentences = columns(folder, "meta/tasks.parquet")
-    assert sentences["__index_level_0__"] == ["lift it"]
-    episodes = columns(folder, "meta/episodes/chunk-000/file-000.parquet")
-    assert episodes["tasks"] == [["lift it"]] * 3
-    np.testing.assert_allclose(
-        episodes[f"stats/{STATE}/mean"][1], data.observations[4:7].mean(axis=0), rtol=1e-6
-    )
-
-
 def test_the_distribution_is_of_all_rows(data: Trajectories, tmp_path: Path) -> None:
     folder = tmp_path / "dataset"
     save_dataset(folder, data, 10.0, 0, "lift it")

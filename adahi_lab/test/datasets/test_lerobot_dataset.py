@@ -80,15 +80,6 @@ def test_the_observations_may_be_chosen_and_ordered() -> None:
     np.testing.assert_array_equal(alone, all_of_it[:, 4:])
 
 
-@needs_pyarrow
-def test_a_feature_of_one_entry_is_a_column_of_numbers(folder: Path) -> None:
-    edit_in(folder / "meta/info.json", lambda info: info["features"]["action"].update(shape=[1]))
-    for path in folder.glob("data/*/*.parquet"):
-        rewrite(path, "action", lambda rows: rows.__setitem__(slice(None), [row[0] for row in rows]))
-    expected = load_dataset(DATA, "drawn").actions[:, :1]
-    np.testing.assert_array_equal(load_dataset(folder, "drawn").actions, expected)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -90,11 +90,6 @@ def test_a_line_says_how_near_it_is_to_its_paper(
         load(PaperMethod, tmp_path / "one.yaml")
 
 
-def test_no_two_lines_are_one() -> None:
-    for names in ([line.method for line in lines()], [line.name for line in lines()]):
-        assert len(set(names)) == len(names)
-
-
 @pytest.mark.parametrize(
     "line", [each for each in lines() if each.task in ("", "ball")], ids=lambda line: line.name
 )
@@ -195,21 +190,6 @@ def test_a_page_has_every_line_with_what_was_measured() -> None:
     assert rows[0] == "| method | `--methods` | ball: success | TR | p | swarm: success | TR | p |"
     assert "| ADAHI | `adahi` | 0.50 (0.25 to 0.75) | 0.123 | 0.031 |  |  |  |" in rows
     assert {row.count("|") for row in rows} == {9}
-
-
-def test_the_docs_have_them_all() -> None:
-    page = asset("docs/research/methods.md").read_text()
-    costs = asset("docs/research/tables/method-cost.md").read_text()
-    without_line = page.partition("*Without a line*")[2]
-    for each in LITERATURE:
-        assert each.name in page
-        assert f"`{each.file}`" in page
-        assert f"| {each.use} | {each.fidelity}{': ' * bool(each.differs)}{each.differs} |" in page
-        assert f"| {each.name} | {each.cost} |" in costs
-        assert not each.why or re.search(rf"\b{re.escape(each.name)}\b", without_line)
-    table = asset("docs/research/tables/literature.md").read_text()
-    for line in lines():
-        assert f"| {line.name} | `{line.method}` |" in table
 
 
 def test_every_page_of_a_method_is_found_from_the_table() -> None:

@@ -100,20 +100,6 @@ def test_periods_without_a_command_are_missed_and_then_the_robot_is_held() -> No
     assert log.still == 6 - allowed
 
 
-def test_an_episode_waits_for_its_first_command() -> None:
-    robot = Robot()
-    robot.world.begin()
-    for _ in range(3):
-        assert robot.world.tick()
-    before = robot.world.observe()[0]
-    robot.world.command(OFF_THE_PLATE)
-    robot.world.tick()
-    after = robot.world.observe()[0]
-    np.testing.assert_array_equal(before, np.repeat(before[:1], HISTORY, axis=0))
-    np.testing.assert_array_equal(after[:-1], before[1:])
-    assert not np.array_equal(after[-1], before[-1])
-
-
 def test_episodes_follow_each_other_and_only_so_many() -> None:
     robot = Robot(episodes=2, action=OFF_THE_PLATE)
     assert robot.world.left == 2

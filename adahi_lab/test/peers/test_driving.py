@@ -105,15 +105,6 @@ def test_a_late_reply_delays_the_next_call_and_no_other_is_early() -> None:
     assert client.events == ["ask 0", "ask 1", "ask 2", "ask 3", "close"]
 
 
-def test_after_a_failure_the_next_call_connects_in_its_own_time() -> None:
-    client = ScriptedClient(Clock(), [0.0625, -0.5, 0.0625, 0.0625])
-    calls = driven(client, 4)
-    assert [call.ok for call in calls] == [True, False, True, True]
-    assert [call.ms for call in calls] == [62.5, 500.0, 1e3 * CONNECTING_S + 62.5, 62.5]
-    assert calls[1].compute_ms is None
-    assert client.events == ["ask 0", "ask 1", "close", "connect", "ask 2", "ask 3", "close"]
-
-
 def test_a_connection_that_fails_is_a_failed_call_too() -> None:
     client = ScriptedClient(Clock(), [-0.5, 0.0625])
     client.unreachable = 2
@@ -138,27 +129,12 @@ def test_what_is_no_failure_of_the_link_is_not_counted_as_one() -> None:
         driven(client, 1)
 
 
-def test_the_first_connection_is_tried_until_it_is_there() -> None:
-    client = ScriptedClient(Clock(), [])
-    client.unreachable = 3
-    driving.connect_first(client, client.clock.read, client.clock.sleep)
-    assert client.events == ["connect", "close"] * 3 + ["connect"]
-
-
 def test_the_first_connection_is_given_up_after_a_while() -> None:
     client = ScriptedClient(Clock(), [])
     client.unreachable = 1_000_000
     with pytest.raises(TimeoutError, match="nobody listens"):
         driving.connect_first(client, client.clock.read, client.clock.sleep)
     assert driving.FIRST_CONNECTION_S < client.clock.now_s < driving.FIRST_CONNECTION_S + 1.0
-
-
-def test_observations_are_read_as_they_were_written(tmp_path: Path) -> None:
-    path = tmp_path / "windows.safetensors"
-    recorded(5).save(path)
-    for field, values in vars(driving.Observations.load(path, 3)).items():
-        np.testing.assert_array_equal(values, getattr(recorded(5), field)[:3])
-        assert values.dtype == getattr(recorded(5), field).dtype
 
 
 def test_observations_that_are_not_there_are_named(tmp_path: Path) -> None:
@@ -240,19 +216,6 @@ def observations(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = [sys.executable, "-m", f"{ROOM}.observations", "ball", "--calls", "10", "--out", str(path)]
     subprocess.run(program, check=True)
     return path
-
-
-def test_windows_are_those_of_steps_in_order(observations: Path) -> None:
-    steps = driving.Observations.load(observations, 10)
-    np.testing.assert_array_equal(steps.windows[1:, :-1], steps.windows[:-1, 1:])
-    assert (steps.counts.sum(axis=-1, dtype=np.int64) == UNITS).all()
-    assert (np.take_along_axis(steps.counts, steps.codes[..., None], axis=-1) > 0).all()
-    assert {field: values.dtype.name for field, values in vars(steps).items()} == {
-        "windows": "float32",
-        "goals": "float32",
-        "codes": "int64",
-        "counts": "uint16",
-    }
 
 
 def test_every_peer_is_a_program_and_has_packages_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

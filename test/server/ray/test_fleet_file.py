@@ -15,7 +15,6 @@ from adahi_ros.server.ray.fleet_file import (
     FleetPolicy,
     Replicas,
     Rule,
-    application_of,
     read_fleet,
 )
 
@@ -123,7 +122,3 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 def test_what_is_shipped_can_be_read_and_its_policies_are_there(path: Path) -> None:
     for policy in read_fleet(path).policies.values():
         assert asset(f"checkpoints/{policy.checkpoint}.json").is_file()
-
-
-def test_an_application_is_named_as_ray_takes_it() -> None:
-    assert application_of("kitchen/plans/target") == "adahi-kitchen-plans-target"

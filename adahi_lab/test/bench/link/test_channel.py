@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_lab.link.channel import SMALL_BYTES, Channel
-from adahi_lab.link.link_profile import Burst, LinkProfile, Outage
+from adahi_lab.link.link_profile import LinkProfile, Outage
 
 PLAIN = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.3, rate_mbit_s=55.4)
 EVEN = LinkProfile(rtt_mean_ms=0.0, rtt_jitter_ms=0.0, rate_mbit_s=8.0)  # a byte in a microsecond
@@ -51,28 +51,6 @@ def test_a_small_packet_takes_half_a_round_trip_with_half_its_variance() -> None
 def test_the_share_that_is_lost_is_the_profiles(loss: float) -> None:
     share = lost(fates(replace(PLAIN, loss=loss))).mean()
     assert share == pytest.approx(loss, abs=5 * (loss * (1 - loss) / COUNT) ** 0.5)
-
-
-def test_bursts_are_as_long_and_as_many_as_the_profile_says() -> None:
-    link = replace(PLAIN, burst=Burst(to_bad=0.02, to_good=0.25, loss_in_bad=1.0))
-    gone = lost(fates(link))
-    lengths = [len(list(run)) for is_lost, run in groupby(gone) if is_lost]
-    assert np.mean(lengths) == pytest.approx(1 / 0.25, rel=0.15)
-    assert gone.mean() == pytest.approx(link.mean_loss(), rel=0.15)
-    alone = [len(list(run)) for is_lost, run in groupby(lost(fates(replace(PLAIN, loss=0.074)))) if is_lost]
-    assert np.mean(alone) < 1.2
-
-
-def test_a_bad_link_loses_the_share_that_it_says() -> None:
-    link = replace(PLAIN, burst=Burst(to_bad=1.0, to_good=0.0, loss_in_bad=0.4))
-    assert lost(fates(link)).mean() == pytest.approx(0.4, abs=0.02)
-
-
-def test_packets_are_sent_at_the_rate() -> None:
-    channel = Channel(replace(EVEN, queue_bytes=1e9), 1, "up")
-    arrivals = np.array([channel.arrivals(0.0, 1000)[0] for _ in range(500)])
-    assert np.diff(arrivals) == pytest.approx(1e-3)
-    assert arrivals[0] == pytest.approx(1e-3)
 
 
 def test_the_queue_drops_what_is_too_much_and_empties_at_the_rate() -> None:
@@ -120,12 +98,6 @@ def test_a_change_holds_at_once() -> None:
     assert channel.arrivals(0.02, 100)
 
 
-def test_duplicates_are_as_many_as_the_profile_says() -> None:
-    copies = np.array([len(times) for times in fates(replace(PLAIN, duplicate=0.2))])
-    assert set(copies) == {1, 2}
-    assert (copies == 2).mean() == pytest.approx(0.2, abs=0.02)
-
-
 def test_a_packet_that_is_out_of_order_overtakes_those_on_their_way() -> None:
     channel = Channel(replace(PLAIN, reorder=0.1), 1, "up")
     arrivals = [channel.arrivals(index * 1e-3, 100)[0] for index in range(COUNT)]
@@ -152,15 +124,6 @@ def test_packets_arrive_in_order_and_after_they_were_sent(
 def test_the_same_seed_means_the_same_fate(seed: int, size: int) -> None:
     link = replace(PLAIN, **FAULTS)
     assert fates(link, 100, seed, size=size) == fates(link, 100, seed, size=size)
-
-
-def test_seeds_and_directions_are_independent() -> None:
-    link = replace(PLAIN, loss=0.5)
-    up, other = lost(fates(link)), lost(fates(link, seed=2))
-    channel = Channel(link, 1, "down")
-    down = np.array([not channel.arrivals(index * 0.01, SMALL_BYTES) for index in range(COUNT)])
-    for one, two in ((up, other), (up, down)):
-        assert (one == two).mean() == pytest.approx(0.5, abs=0.02)
 
 
 def test_what_becomes_of_a_packet_does_not_depend_on_those_before_it() -> None:

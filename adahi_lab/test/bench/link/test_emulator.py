@@ -126,25 +126,6 @@ def test_a_link_changes_while_it_is_up(link: EmulatedLink, sockets: Sockets) -> 
     assert [server.recv(100), server.recv(100)] == [b"twice", b"twice"]
 
 
-def test_a_change_that_is_none_is_refused_and_the_link_stays_up(link: EmulatedLink, sockets: Sockets) -> None:
-    robot, server = sockets
-    with pytest.raises(ValueError, match=r"^loss: 2, must be a number from 0 to 1$"):
-        link.change(loss=2)
-    with pytest.raises(ValueError, match=r"^looss: unknown, must be one of "):
-        link.change(looss=0.1)
-    robot.send(b"through")
-    assert server.recv(100) == b"through"
-
-
-def test_multicast_crosses(link: EmulatedLink, sockets: Sockets) -> None:
-    robot, server = sockets
-    member = socket.inet_aton(GROUP) + socket.inet_aton(link.server.address)
-    server.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
-    robot.connect((GROUP, server.getsockname()[1]))
-    robot.send(b"anyone?")
-    assert server.recv(100) == b"anyone?"
-
-
 def test_there_is_no_way_out_of_the_two_ends(sockets: Sockets) -> None:
     with pytest.raises(OSError, match="unreachable"):
         sockets[0].connect(("192.0.2.1", 9))  # an address that is nobody's (RFC 5737)
@@ -174,14 +155,6 @@ def test_shared_memory_is_each_ends_own(link: EmulatedLink) -> None:
     assert subprocess.run([*link.robot.prefix, "test", "-e", name], check=False).returncode == 0
     assert subprocess.run([*link.server.prefix, "test", "-e", name], check=False).returncode == 1
     assert not os.path.exists(name)
-
-
-def test_two_links_have_nothing_to_do_with_each_other(link: EmulatedLink, sockets: Sockets) -> None:
-    robot, server = sockets
-    with emulated_link(QUICK) as other:
-        robot.send(b"through")
-        assert server.recv(100) == b"through"
-        assert other.traffic().up.packets == 0
 
 
 def test_nothing_is_left_of_a_link_even_after_an_error() -> None:

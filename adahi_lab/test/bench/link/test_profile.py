@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from adahi_lab.link.link_profile import (
     Burst,
@@ -45,18 +43,6 @@ def test_what_is_shipped_is_a_link(name: str) -> None:
 def test_the_papers_link_is_shipped() -> None:
     assert "wifi_ac.yaml" in SHIPPED
     assert load_profile(asset("config/links/wifi_ac.yaml")) == LinkProfile(12.054, 0.302, 55.4)
-
-
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    assert load_profile(written(tmp_path, VALUES)) == LinkProfile(12.0, 0.3, 55.4)
-    whole = {"rtt_mean_ms": 0, "rtt_jitter_ms": 0, "rate_mbit_s": 1}
-    assert load_profile(written(tmp_path, whole)) == LinkProfile(0, 0, 1)
-
-
-def test_bytes_take_their_time() -> None:
-    link = LinkProfile(0.0, 0.0, 8.0)  # a megabyte per second
-    assert link.transfer_ms(1000) == pytest.approx(1.0)
-    assert link.transfer_ms(0) == 0.0
 
 
 def test_of_several_faults_one_is_named(tmp_path: Path) -> None:
@@ -130,15 +116,6 @@ def test_states_follow_each_other_for_ever() -> None:
         second, until_s = link.state_at(round_s + 5.5)
         assert (second.loss, second.rate_mbit_s) == (0.01, 1.0)
         assert until_s == pytest.approx(round_s + 6.0)
-
-
-@given(time_s=st.floats(0, 1e6), lasting=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=4))
-def test_a_state_lasts_at_least_until_now_and_no_longer_than_it_says(
-    time_s: float, lasting: list[float]
-) -> None:
-    link = LinkProfile(12.0, 0.3, 55.4, states=tuple({"for_s": for_s} for for_s in lasting))
-    _, until_s = link.state_at(time_s)
-    assert time_s <= until_s <= time_s + max(lasting) * (1 + 1e-9)
 
 
 def test_a_profile_survives_the_way_through_json() -> None:

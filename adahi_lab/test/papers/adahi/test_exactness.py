@@ -74,18 +74,6 @@ def test_behind_a_gate_that_looks_at_the_draw_it_is_not(bench: Bench, name: str,
     assert behind(bench, ThresholdedGate(name, -1.0)).returned.max() < ROUNDING
 
 
-def test_where_nothing_is_requested_there_is_nothing_to_compare(bench: Bench) -> None:
-    found = behind(bench, ThresholdedGate("never"))
-    np.testing.assert_array_equal(found.executed, found.drafted)
-    assert not found.rate.any()
-    assert found.figures()["returned"] is None
-
-
-def test_counting_changes_a_draft_by_less_than_a_unit_a_code(bench: Bench) -> None:
-    rounded = behind(bench, ThresholdedGate("never")).rounded
-    assert 0.0 < rounded.max() < 2 * 8 / 2 / 65535 * 1.01  # two codebooks of eight codes, half of the sum
-
-
 @pytest.mark.parametrize("books", [1, 2, 3])
 def test_what_is_sent_comes_back_as_speculative_sampling_returns_it(books: int) -> None:
     draw = np.random.default_rng(books)

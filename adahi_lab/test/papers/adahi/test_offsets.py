@@ -12,17 +12,15 @@ import pytest
 import torch
 from rich.progress import Progress
 
-from adahi_lab.evaluation.loaded_policies import DRAFT_CODES, PolicyFiles
+from adahi_lab.evaluation.loaded_policies import DRAFT_CODES
 from adahi_lab.figures import Figures
 from adahi_lab.papers.adahi.offsets import train_offsets
 from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.training.learn import Lessons
 from adahi_lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.core.assets import asset
-from adahi_ros.core.signature import OBSERVATION
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.interface import Sampling
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer, save_policy
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 
@@ -44,21 +42,6 @@ def demonstrations() -> Trajectories:
 def trained(folder: Path, steps: int) -> Figures:
     lessons = Lessons(demonstrations(), load_tokenizer(folder), 6, CodeFitConfig(1))
     return train_offsets(folder, lessons, 16, steps, 0, "test", Progress(disable=True))
-
-
-def test_the_new_draft_draws_the_same_codes_with_nearer_offsets(folder: Path) -> None:
-    few, found = trained(folder, 1), trained(folder, 120)
-    assert found["distance"] < 0.75 * few["distance"]
-    draft, new, target = (load_policy(folder / name, "torch") for name in ("draft", DRAFT_CODES, "target"))
-    seen = replace(draft.signature.nothing(), features={OBSERVATION: np.full((1, 6, 6), 0.05, np.float32)})
-    draws = np.full((1, 2), 0.5)
-    old, now = (each.propose(seen, draws, Sampling(sendable=True)).distribution for each in (draft, new))
-    assert old is not None
-    assert now is not None
-    np.testing.assert_array_equal(now.counts, old.counts)
-    assert PolicyFiles(folder, "onnxruntime").load().draft_codes is not None
-    assert not list(folder.glob("*.training.*"))
-    assert target.digest != new.digest != draft.digest
 
 
 def test_the_export_computes_the_same_offsets(folder: Path) -> None:

@@ -13,7 +13,6 @@ from test.papers.cosine.fixed_codes import B, FixedAction, FixedCodes, K, N, not
 from adahi_lab.papers.cosine.committee import FUSIONS, Committee, CommitteeRules
 from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.proposal import probabilities_of
 from adahi_ros.core.schema import checked
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import AS_TRAINED, Sampling
@@ -48,51 +47,12 @@ def test_one_member_is_that_member_bit_for_bit(fusion: str) -> None:
         np.testing.assert_array_equal(getattr(ours.distribution, name), getattr(theirs.distribution, name))
 
 
-@pytest.mark.parametrize("fusion", FUSIONS)
-def test_members_that_say_the_same_say_that_together(fusion: str) -> None:
-    made = committee(*(FixedCodes(SHARP, 0.1) for _ in range(3)), fusion=fusion)
-    np.testing.assert_allclose(probabilities(made, [0.2, 0.5, 0.3])[:, 0], np.tile(SHARP, (B, 1)), atol=1e-6)
-    drawn = made.propose(nothing_seen(), DRAWS, SENT)
-    assert drawn.distribution is not None
-    alone = FixedCodes(SHARP, 0.1).actions_of(drawn.distribution.codes)
-    np.testing.assert_allclose(drawn.actions, alone, atol=1e-6)
-
-
 @pytest.mark.parametrize("fusion", ["sum", "product"])
 def test_who_is_certain_counts_for_more_than_who_knows_nothing(fusion: str) -> None:
     with_it = probabilities(committee(FixedCodes(SHARP), FixedCodes(FLAT), fusion=fusion), [0.5, 0.5])
     without = committee(FixedCodes(SHARP), FixedCodes(FLAT), fusion=fusion, confidence=False)
     assert (with_it[..., 0] > probabilities(without, [0.5, 0.5])[..., 0] + 0.05).all()
     np.testing.assert_allclose(with_it.sum(axis=-1), 1.0, atol=1e-6)
-
-
-@pytest.mark.parametrize("fusion", FUSIONS)
-def test_who_has_all_the_credit_is_listened_to_alone(fusion: str) -> None:
-    other = SHARP[::-1]
-    made = committee(FixedCodes(SHARP), FixedCodes(other), fusion=fusion)
-    np.testing.assert_allclose(probabilities(made, [0.0, 1.0])[:, 0], np.tile(other, (B, 1)), atol=1e-6)
-
-
-def test_one_is_drawn_as_often_as_its_credit_says() -> None:
-    made = committee(FixedCodes(SHARP), FixedCodes(SHARP[::-1]), fusion="drawn")
-    draws = np.random.default_rng(1).random((4000, N + 1))
-    seen = nothing_seen(4000)
-    opinions = made.opinions(seen, draws)
-    proposal = made.fuse(opinions, np.tile([0.2, 0.8], (4000, 1)), draws)
-    assert proposal.distribution is not None
-    of_first = np.isclose(proposal.distribution.probabilities[:, 0, 0], SHARP[0])
-    assert of_first.mean() == pytest.approx(0.2, abs=0.03)
-    np.testing.assert_array_equal(proposal.distribution.probabilities[of_first, 0, 0], np.float32(SHARP[0]))
-
-
-@pytest.mark.parametrize("fusion", FUSIONS)
-def test_codes_are_drawn_from_what_is_sent(fusion: str) -> None:
-    made = committee(FixedCodes(SHARP), FixedCodes(SHARP[::-1]), fusion=fusion)
-    distribution = made.propose(nothing_seen(), DRAWS, SENT).distribution
-    assert distribution is not None
-    assert distribution.counts is not None
-    np.testing.assert_array_equal(probabilities_of(distribution.counts), distribution.probabilities)
-    assert (np.take_along_axis(distribution.counts, distribution.codes[..., None], axis=-1) > 0).all()
 
 
 def test_members_without_codes_count_by_the_error_that_they_expect() -> None:

@@ -8,7 +8,6 @@ from test.papers.cosine.fixed_codes import B, FixedAction, FixedCodes, K, N
 
 from adahi_lab.papers.cosine.committee import (
     FUSIONS,
-    LATEST_REPLY,
     Committee,
     CommitteeProposer,
     CommitteeRules,
@@ -59,29 +58,6 @@ def test_each_robot_finds_the_draft_that_its_target_accepts(fusion: str) -> None
     assert (proposer.credit[EVERYONE, wanted] > 0.95).all()
 
 
-def test_one_that_no_longer_fits_is_left_again() -> None:
-    made, proposer = robots(FixedCodes(LEFT), FixedCodes(RIGHT), memory=0.9)
-    live(made, [LEFT] * B, 60)
-    assert (proposer.credit[:, 0] > 0.95).all()
-    live(made, [RIGHT] * B, 60)
-    assert (proposer.credit[:, 1] > 0.95).all()
-
-
-def test_without_a_memory_nothing_is_learned() -> None:
-    made, proposer = robots(FixedCodes(LEFT), FixedCodes(RIGHT), memory=0.0)
-    live(made, [RIGHT] * B, 5)
-    np.testing.assert_array_equal(proposer.credit, 0.5)
-
-
-def test_an_episode_knows_nothing_of_the_one_before() -> None:
-    used, proposer = robots(FixedCodes(LEFT), FixedCodes(RIGHT), fusion="sum")
-    live(used, [RIGHT] * B, 30)
-    assert (proposer.credit[:, 1] > 0.9).all()
-    used.reset(1, list(range(B)))
-    fresh, _ = robots(FixedCodes(LEFT), FixedCodes(RIGHT), fusion="sum")
-    np.testing.assert_array_equal(live(used, [LEFT] * B, 10, 3), live(fresh, [LEFT] * B, 10, 3))
-
-
 def test_what_was_executed_is_distributed_as_the_target_for_every_draft() -> None:
     target = np.array([0.1, 0.4, 0.1, 0.4])
     made, _ = robots(FixedCodes(LEFT), FixedCodes(RIGHT), fusion="drawn")
@@ -110,17 +86,6 @@ def test_only_those_who_hear_learn_and_a_reply_counts_once() -> None:
     np.testing.assert_array_equal(once[~third], 0.5)
     made.receive(reply, 0, third)
     np.testing.assert_array_equal(proposer.credit, once)
-
-
-def test_a_reply_to_a_step_long_ago_teaches_nothing() -> None:
-    made, proposer = robots(FixedAction(0.0), FixedAction(1.0))
-    for step in range(LATEST_REPLY + 1):
-        made.begin(SEEN, at=step)
-    reply = Verdict(np.ones((B, 1, 2), np.float32), np.zeros((B, 0), dtype=bool))
-    made.receive(reply, 0, np.ones(B, dtype=bool))
-    np.testing.assert_array_equal(proposer.credit, 0.5)
-    made.receive(reply, 1, np.ones(B, dtype=bool))
-    assert (proposer.credit[:, 1] > 0.5).all()
 
 
 def test_one_draft_runs_as_ever_and_several_learn() -> None:

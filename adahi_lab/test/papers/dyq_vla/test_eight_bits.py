@@ -8,7 +8,6 @@ import pytest
 
 from adahi_lab.cli.training import export
 from adahi_lab.papers.dyq_vla import quantization
-from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.networks.onnx_cache import cache_folder
@@ -39,15 +38,6 @@ def test_a_robot_receives_the_same_with_any_robots_beside_it(checkpoints: Path) 
     for row in range(5):
         alone = light.predict(windows[row : row + 1], goals[row : row + 1])
         np.testing.assert_array_equal(alone.logits[0], together.logits[row])
-
-
-def test_a_flow_has_eight_bits_too() -> None:
-    path = asset("checkpoints/ball") / "plans/target"
-    full, light = (load_policy(path, backend) for backend in ("onnxruntime", "int8"))
-    seen = full.signature.nothing(3)
-    draws = np.random.default_rng(0).random((3, full.draws))
-    wanted, found = (policy.propose(seen, draws).actions for policy in (full, light))
-    assert 0.0 < np.abs((found - wanted) / full.action_scale).max() < 0.2
 
 
 def test_the_quantised_file_is_made_once_and_again_for_other_weights(

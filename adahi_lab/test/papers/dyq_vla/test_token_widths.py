@@ -14,7 +14,6 @@ from adahi_lab.papers.dyq_vla.token_widths import (
     WIDTHS,
     Kinematics,
     WidthsPolicy,
-    levels_of,
     load_widths,
     packed_run,
     packed_session,
@@ -22,7 +21,6 @@ from adahi_lab.papers.dyq_vla.token_widths import (
 from adahi_lab.papers.tokens.token_checkpoint import load_tokens
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.papers.tokens.token_sequence import TokenDistribution
-from adahi_ros.core.assets import asset
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 
@@ -68,26 +66,6 @@ def probabilities(policy: Policy, batch: int = 3, rows: np.ndarray | None = None
     return found.probabilities
 
 
-def test_a_faster_robot_has_fewer_bits() -> None:
-    speeds = 0.0, 0.8, 1.3, 5.0, np.nan
-    assert KINEMATICS.widths(windows(*speeds), SCALE).tolist() == [16, 8, 4, 2, 16]
-
-
-def test_the_slowest_step_of_a_window_counts() -> None:
-    stopped = windows(5.0)
-    stopped[:, -1] = stopped[:, -2]
-    assert KINEMATICS.widths(stopped, SCALE).tolist() == [16]
-
-
-def test_jerk_adds_to_the_sensitivity() -> None:
-    jerky = replace(KINEMATICS, jerk_share=0.5)
-    moved = windows(5.0)
-    assert jerky.sensitivity(moved, SCALE).tolist() == [0.0]
-    moved[:, -1] += 0.5
-    np.testing.assert_allclose(jerky.sensitivity(moved, SCALE), [0.25])
-    assert jerky.sensitivity(moved[:, :2], SCALE).tolist() == [0.0]  # two observations have no jerk
-
-
 def test_packed_weights_are_near_and_exact_at_their_largest() -> None:
     matrix = np.random.default_rng(0).normal(size=(3, BLOCK + 5)).astype(np.float32)
     codes, scales = packed(matrix)
@@ -98,23 +76,6 @@ def test_packed_weights_are_near_and_exact_at_their_largest() -> None:
     first = np.abs(matrix[:, :BLOCK]).argmax(axis=1)
     np.testing.assert_allclose(found[range(3), first], matrix[range(3), first], rtol=1e-6)
     assert packed(np.zeros((1, 4), np.float32))[1].tolist() == [[1.0]]
-
-
-def test_more_bits_are_nearer_to_the_full_network(pair: Path) -> None:
-    full = probabilities(load_policy(pair / "target", "onnxruntime"))
-    errors = [np.abs(probabilities(only(pair, width)) - full).mean() for width in WIDTHS]
-    assert errors[0] > errors[1] > errors[2]
-    assert errors[3] < 0.5 * errors[0]
-    assert levels_of(np.array(WIDTHS))[:, 0, 0].tolist() == [1.0, 7.0, 127.0, 32767.0]
-
-
-def test_each_robot_has_its_own_width_in_a_batch(pair: Path) -> None:
-    policy = made(pair, 0.2, 0.5, 0.8)
-    policy.widths = lambda observations: np.array(WIDTHS)[: len(observations.features["observation"])]
-    together = probabilities(policy, 4)
-    for row, width in enumerate(WIDTHS):
-        alone = probabilities(only(pair, width), 4, np.array([row]))[0]
-        np.testing.assert_allclose(together[row], alone, atol=1e-6)
 
 
 def test_a_chunk_keeps_its_width_and_is_judged_with_it(pair: Path) -> None:
@@ -144,13 +105,6 @@ def test_the_full_network_is_used_where_the_budget_allows(pair: Path) -> None:
     full = probabilities(load_policy(pair / "target", "onnxruntime"))
     np.testing.assert_array_equal(probabilities(wide), full)
     assert np.abs(probabilities(narrow) - full).max() > 0.0
-
-
-@pytest.mark.parametrize("name", ["draft", "target"])
-def test_shipped_files_run_the_packed_network_alone(name: str) -> None:
-    described = yaml.safe_load(asset(f"config/switched/metaworld_tokens/{name}.yaml").read_text())
-    full = asset(f"checkpoints/{described['checkpoint']}.onnx")
-    assert full.stat().st_size > 1e3 * described["memory_kb"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
-from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, Sampling
 from adahi_ros.proposers.interface import ProposerContext
@@ -72,18 +71,6 @@ def test_a_draft_that_would_be_refused_is_corrected(
     assert proposed.distribution is not None
     assert drafted.distribution is not None
     np.testing.assert_array_equal(proposed.distribution.codes, drafted.distribution.codes)
-
-
-def test_each_robot_is_judged_for_itself(draft: Policy) -> None:
-    network = load_self_correction(asset("checkpoints/ball/feedback.safetensors"))
-    network.check(draft.signature)
-    known = context(draft)
-    windows, goals = known.observations.features[OBSERVATION], known.observations.conditions[GOAL]
-    drafted = np.zeros((ROBOTS, draft.signature.action_dim))
-    refused, corrected = network.judge(windows, goals, drafted)
-    for row in range(ROBOTS):
-        alone = network.judge(windows[row : row + 1], goals[row : row + 1], drafted[row : row + 1])
-        np.testing.assert_allclose((alone[0][0], *alone[1][0]), (refused[row], *corrected[row]), rtol=1e-5)
 
 
 def test_a_network_of_another_draft_is_refused(draft: Policy, tmp_path: Path) -> None:

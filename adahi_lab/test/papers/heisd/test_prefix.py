@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test.papers.still_target import NO_DRAWS, outcome_of, scaled
 
-from adahi_lab.papers.heisd.prefix import LONGEST, Prefix
+from adahi_lab.papers.heisd.prefix import Prefix
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 
 SCALE = np.array([1.0, 10.0, 0.1], np.float32)
 
@@ -32,17 +31,6 @@ def test_what_comes_after_the_first_that_is_far_is_the_targets() -> None:
     np.testing.assert_array_equal(actions[2:], 0.0)
 
 
-def test_one_entry_may_be_further_off_than_all_may_be_on_average() -> None:
-    for entries, stands in (((0.29, 0.1, 0.1), True), ((0.29, 0.29, 0.1), False), ((0.31, 0.0, 0.0), False)):
-        assert verdict(np.array([entries]))[1].tolist() == [stands]
-
-
-def test_where_nothing_may_be_off_what_is_the_same_stands() -> None:
-    off = np.zeros((3, 3))
-    off[1, 0] = 1e-3
-    assert verdict(off, within=0.0)[1].tolist() == [True, False, False]
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(0, 8), st.floats(0.0, 2.0))
 def test_what_is_executed_is_never_further_off_than_allowed(seed: int, count: int, within: float) -> None:
     draw = np.random.default_rng(seed)
@@ -58,27 +46,10 @@ def test_what_is_executed_is_never_further_off_than_allowed(seed: int, count: in
         np.testing.assert_array_equal(outcome.actions[row, kept:], plan.actions[row, kept:])
 
 
-def test_no_reply_has_more_parts_than_it_may() -> None:
-    accepted = verdict(np.zeros((LONGEST + 9, 3)), horizon=LONGEST + 5)[1]
-    assert accepted.tolist() == [True] * LONGEST
-
-
 def test_a_robot_that_proposes_nothing_gets_the_targets_plan() -> None:
     actions, accepted = verdict(np.zeros((0, 3)))
     assert accepted.tolist() == [False]
     np.testing.assert_array_equal(actions, 0.0)
-
-
-@pytest.mark.parametrize("dim", [2, 4])
-def test_actions_of_another_size_are_no_draft(dim: int) -> None:
-    def signature(actions: int) -> Signature:
-        return Signature(1, 4, actions, (Feature(OBSERVATION, 1),))
-
-    assert Prefix().compatible(signature(3), signature(3)) is None
-    assert (
-        Prefix().compatible(signature(dim), signature(3))
-        == f"action_dim: the draft's is {dim}, the target's 3; must be the same"
-    )
 
 
 @pytest.mark.parametrize(("count", "far", "stands"), [(4, 2, 2), (4, 0, 0), (3, 9, 3), (6, 9, 4)])

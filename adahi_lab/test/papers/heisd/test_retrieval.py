@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,30 +34,6 @@ def test_where_an_observation_was_recorded_the_recorded_plan_is_retrieved(tmp_pa
         end = STEPS * (row // STEPS + 1)
         expected = data.actions[np.minimum(row + np.arange(T), end - 1)]
         np.testing.assert_array_equal(plans[row], expected)
-
-
-def test_a_robot_alone_is_answered_as_one_among_others(tmp_path: Path) -> None:
-    data = recorded()
-    policy = load_retrieval(saved(tmp_path, data))
-    rows = np.arange(0, len(data.observations), 7)
-    together = proposed(policy, recorded(5), rows)
-    for place, row in enumerate(rows):
-        alone = proposed(policy, recorded(5), np.array([row]))
-        np.testing.assert_array_equal(alone[0][0], together[0][place])
-        np.testing.assert_allclose(alone[1][0], together[1][place], rtol=1e-5)
-
-
-def test_doubt_grows_where_neighbours_disagree_or_nothing_is_near(tmp_path: Path) -> None:
-    policy = load_retrieval(saved(tmp_path, recorded()))
-    unseen = recorded(9)
-    rows = np.arange(len(unseen.observations))
-    _, expected = proposed(policy, unseen, rows)
-    torn = unseen.observations[:, 0] > 0.0
-    assert expected[torn].mean() > expected[~torn].mean()
-    index = replace(policy.index, error=np.array([0.0, 1.0]))
-    far = Retrieval(index, 3, T, 4, "far")
-    away = replace(unseen, observations=unseen.observations + np.float32(9.0))
-    assert proposed(far, away, rows)[1].min() > proposed(far, unseen, rows)[1].max()
 
 
 def test_neighbours_are_of_different_episodes_and_may_leave_one_out(tmp_path: Path) -> None:

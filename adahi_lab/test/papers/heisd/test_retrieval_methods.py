@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test.toys import assert_same, played
+from test.toys import played
 
 from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.episodes import evaluation_episodes
@@ -43,18 +43,6 @@ def run(bench: Bench, name: str) -> Log:
 def test_no_more_is_retrieved_than_the_target_plans(bench: Bench, index: Path) -> None:
     with pytest.raises(ValueError, match="the target plans only 8 actions"):
         METHODS[method(index, "never", 9)].threshold(bench)
-
-
-@pytest.mark.parametrize(("gate", "horizon"), [("expected_error@0.4", 8), ("age@3", 4)])
-def test_episodes_are_the_same_again(bench: Bench, index: Path, gate: str, horizon: int) -> None:
-    name = method(index, gate, horizon)
-    assert_same(run(bench, name), run(bench, name))
-
-
-def test_who_is_never_verified_asks_nothing_and_does_what_was_retrieved(bench: Bench, index: Path) -> None:
-    log = run(bench, method(index, "never"))
-    assert not log.transmitted.any()
-    np.testing.assert_array_equal(log.action, log.draft_action)
 
 
 def test_a_plan_is_executed_unasked_and_then_the_neighbours_decide(bench: Bench, index: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adahi_lab.papers.heisd.retrieval_index import make_index, save_index
-from adahi_lab.papers.heisd.tool_path import displacement, measured, radius
+from adahi_lab.papers.heisd.tool_path import displacement, radius
 from adahi_ros.core.assets import asset
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
@@ -36,11 +36,6 @@ def test_the_metric_is_that_of_the_released_code(points: np.ndarray, of_circle: 
     """Expected values are of `calc_r.py` in lusunn111/RoboNix-Retrieval-Augmented-Toolkit."""
     np.testing.assert_allclose(radius(points[None]), of_circle, rtol=1e-9)
     np.testing.assert_allclose(displacement(points[None]), summed, rtol=1e-9)
-
-
-def test_many_paths_are_measured_as_each_alone() -> None:
-    paths = np.stack([arc(0.1, 1.0), arc(0.02, 3.0), arc(0.3, 0.1)])
-    np.testing.assert_allclose(measured(paths), np.concatenate([measured(path[None]) for path in paths]))
 
 
 @pytest.fixture(scope="module")
@@ -96,18 +91,6 @@ def test_a_fast_tool_is_verified_after_every_two_retrieved_actions(draft: Policy
     asks, distances = sent(draft, index, 0.02, 12)
     assert asks == [True, True, True, *[False, False, True] * 3]
     np.testing.assert_allclose(distances, [0.5] * 3 + [-0.5] * 9, atol=1e-3)
-
-
-def test_a_tool_that_rests_drafts_and_is_always_verified(draft: Policy, index: str) -> None:
-    asks, distances = sent(draft, index, 0.0, 6)
-    assert all(asks)
-    np.testing.assert_allclose(distances, [0.5] * 3 + [9.5] * 3, atol=1e-3)
-
-
-def test_without_skips_every_retrieved_action_is_verified(draft: Policy, index: str) -> None:
-    asks, distances = sent(draft, index, 0.02, 6, skipped=0)
-    assert all(asks)
-    assert distances[-1] < 0
 
 
 def test_without_an_index_the_file_is_named(draft: Policy) -> None:

@@ -40,12 +40,6 @@ def test_the_filter_predicts_as_the_released_code() -> None:
     np.testing.assert_allclose(filters.state, [[90.0299202, 7.0]], atol=1e-6)
 
 
-def test_a_robot_without_an_executed_action_predicts_nothing() -> None:
-    filters = EntryFilters(2, 1)
-    filters.update(np.array([[np.nan], [3.0]]))
-    np.testing.assert_array_equal(np.isnan(filters.state[:, 0]), [True, False])
-
-
 def steps(draft: TokenPolicy, count: int, **arguments: float) -> list[ControlStep]:
     rng = np.random.default_rng(2)
     controller = Controller(
@@ -77,16 +71,6 @@ def test_every_fourth_request_has_a_prediction(draft: TokenPolicy) -> None:
         assert drawn.counts is not None
         assert (drawn.counts.max(axis=-1) == UNITS).all()
         assert drawn.codes.shape == (1, 4)
-
-
-def test_without_a_period_nothing_is_predicted(draft: TokenPolicy) -> None:
-    assert {step.draft(np.array([0])).actions.shape[1] for step in steps(draft, 8, every=0)} == {2}
-
-
-def test_the_threshold_is_sent_in_action_units(draft: TokenPolicy) -> None:
-    sent = steps(draft, 1, first=9.0, last=9.0)[0].draft(np.array([0])).actions[0]
-    width = (draft.codec.high - draft.codec.low) / draft.codec.codebook_size
-    np.testing.assert_allclose((sent[1] - sent[0]) / width, 9.5, atol=1e-3)
 
 
 def test_other_drafts_are_refused() -> None:

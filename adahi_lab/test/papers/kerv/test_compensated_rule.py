@@ -93,39 +93,6 @@ def test_only_what_was_verified_or_predicted_is_executed(completes: bool) -> Non
     assert bool(kinds["replaced"]) != completes
 
 
-def test_a_prediction_saves_every_second_pass() -> None:
-    codes = near(6, np.random.default_rng(3))
-    assert (decided(codes, 3, np.zeros((M, A))).judge.passes == 1).all()
-    assert decided(codes, 3, None).judge.passes.mean() > 1.3
-
-
-def test_without_a_threshold_it_decodes_as_the_target_does() -> None:
-    codes = near(2, np.random.default_rng(4))
-    wanted = np.zeros((M, 0), dtype=np.int64)
-    for _ in range(A):
-        best = np.array([likeliest_after(tuple(row)) for row in wanted.tolist()])
-        wanted = np.concatenate([wanted, best[:, None]], axis=1)
-    np.testing.assert_array_equal(decided(codes, 0, None).judge.tokens, wanted)
-
-
-def test_a_near_draft_takes_one_pass() -> None:
-    made = decided(near(3, np.random.default_rng(5)), 3, None)
-    assert made.judge.accepted.all()
-    assert (made.judge.passes == 1).all()
-
-
-def test_the_verdict_repeats_the_action_over_the_horizon() -> None:
-    codes, rule = near(3, np.random.default_rng(5)), Compensated()
-    p = np.full((M, A, K), 1 / K)
-    draft = Proposal(np.zeros((M, 0, A), np.float32), CodeDistribution(p, codes, actions_of, counted(p)))
-    verdict = rule.verify(
-        draft, Proposal(np.zeros((M, T, A), np.float32), read(codes)), np.zeros((M, A * T, 2))
-    )
-    assert verdict.actions.shape == (M, T, A)
-    np.testing.assert_array_equal(verdict.actions[:, 0], verdict.actions[:, 1])
-    assert verdict.accepted.shape == codes.shape
-
-
 def test_codes_that_are_no_tokens_of_entries_are_refused() -> None:
     rule: Acceptance = Compensated()
     signature = Signature(1, T, A, (Feature("observation", 3),), codes=CodeSpace("a", 5, K, sequential=True))

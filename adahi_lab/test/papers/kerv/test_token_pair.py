@@ -13,11 +13,3 @@ def test_drafts_of_an_action_save_passes(name: str) -> None:
     assert made.drafted == 4.0
     assert made.kept is not None
     assert 0.0 < made.kept < 4.0
-
-
-def test_each_part_of_kerv_saves_passes() -> None:
-    names = ("speculative decoding", *(f"KERV, its {part} alone" for part in ("threshold", "filter")))
-    exact, *parts = (played(LINES[STEP, name]).passes for name in names)
-    both = played(LINES[STEP, "KERV"]).passes
-    assert all(both < passes < exact for passes in parts)
-    assert 1.0 <= played(LINES[STEP, "KERV, filter at every step"]).passes < both

@@ -43,18 +43,6 @@ def test_runs_in_any_order_give_the_targets_own_tokens(pair: Path) -> None:
             assert target.run(seen(1), tuple(own[:length])) == own[: length + 1]
 
 
-def test_a_run_that_continues_another_reads_only_the_rest(pair: Path) -> None:
-    """The tokens after a refused one are those that the target finds likeliest after that very run."""
-    own, plain = whole(pair), load_policy(pair / "target", "onnxruntime")
-    assert isinstance(plain, TokenPolicy)
-    run = wrong(own, 2)[:5]
-    target = layered(pair)
-    target._chunk(b"")  # another robot's chunk changes nothing
-    whole_pass = plain.begin(seen(1), np.array([run])).logits[0].argmax(axis=-1).tolist()
-    assert target.run(seen(1), run) == whole_pass
-    assert whole_pass[:3] == own[:3]
-
-
 def test_a_void_run_stops_between_layers(pair: Path) -> None:
     """Two runs at once: the second is in its second layer when the first refuses its token."""
     own, target = whole(pair), layered(pair)
@@ -71,13 +59,6 @@ def test_a_void_run_stops_between_layers(pair: Path) -> None:
     assert caught.value.layers == 1
     assert caught.value.known[:2] == own[:2]
     assert (target.counts.void, target.counts.saved) == (1, 1)
-
-
-def test_a_caller_can_stop_a_run(pair: Path) -> None:
-    target = layered(pair)
-    with pytest.raises(VoidRunError, match="after 0 layers"):
-        target.run(seen(1), (1,), lambda: True)
-    assert target.run(seen(1), tuple(whole(pair)[:1])) == whole(pair)[:2]  # nothing of it is left
 
 
 def test_a_run_that_continues_a_void_one_is_void(pair: Path) -> None:
@@ -108,15 +89,6 @@ def test_a_run_that_continues_a_void_one_is_void(pair: Path) -> None:
     assert sorted(ended) == sorted([first, second])
 
 
-def test_the_verifier_gets_an_answer_for_a_void_run_too(pair: Path) -> None:
-    own, target = whole(pair), layered(pair)
-    target.run(seen(1), tuple(own[:3]))
-    judged = target.judge(seen(1), np.array([wrong(own, 2)[:5]])).distribution
-    assert judged is not None
-    assert judged.probabilities.argmax(axis=-1)[0, :3].tolist() == own[:3]
-    assert target.counts.void == 1
-
-
 def test_a_run_that_continues_a_failed_one_accepts_nothing(
     pair: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,17 +110,6 @@ def test_another_rule_gets_a_clear_error(pair: Path) -> None:
     assert judged.resumed is not None
     with pytest.raises(ValueError, match="rule: must be 'likeliest'"):
         judged.resumed(np.zeros((1, N), dtype=np.int64), 1, np.array([0]))
-
-
-def test_it_proposes_the_likeliest_chunk_of_each_robot(pair: Path) -> None:
-    plain, target = load_policy(pair / "target", "onnxruntime"), layered(pair)
-    assert isinstance(plain, TokenPolicy)
-    codes = plain.likeliest(seen(3), N).codes
-    made = target.propose(seen(3), np.zeros((3, 0)))
-    np.testing.assert_array_equal(made.actions, CODEC.decode(codes))
-    broken = seen(1)
-    broken.features["observation"][0, 0, 0] = np.nan
-    assert np.isnan(target.propose(broken, np.zeros((1, 0))).actions).all()
 
 
 @pytest.mark.parametrize("value", [0, 1.5])

@@ -45,13 +45,6 @@ def test_tokens_are_kept_up_to_the_first_that_is_not_the_likeliest() -> None:
     assert tokens[2, 0] == 1
 
 
-def test_without_tokens_it_is_the_targets_own_chunk() -> None:
-    actions = np.ones((2, T, A), dtype=np.float32)
-    made = Likeliest().verify(Proposal(actions[:, :0]), Proposal(actions), np.zeros((2, 0, 2)))
-    np.testing.assert_array_equal(made.actions, actions)
-    assert made.accepted.shape == (2, 0)
-
-
 def test_it_needs_a_target_of_tokens() -> None:
     rule = Likeliest()
     rule.check_target(TARGET, "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -29,24 +28,6 @@ def test_every_way_gives_the_targets_own_chunk(acceptance: float, batch: int) ->
             assert pipelined(text, batch, machines, most).tokens == own
 
 
-@pytest.mark.parametrize("draft_s", [0.02, 0.1, 0.4, 1.0, 1.5])
-@pytest.mark.parametrize("acceptance", [0.0, 0.2, 0.5, 0.9, 1.0])
-def test_several_targets_are_never_slower_than_one(draft_s: float, acceptance: float) -> None:
-    for batch in (1, 4, 10):
-        lanes = math.ceil(1.0 / (batch * draft_s))
-        machines = Machines(lanes=max(lanes, 2), draft_s=draft_s)
-        for seed in range(3):
-            text = MadeUpText(40, acceptance, seed)
-            took_s = pipelined(text, batch, machines, most=machines.lanes).time_s
-            others = alone(text, machines).time_s, speculative(text, batch, machines).time_s
-            assert took_s <= min(others) + 1e-9
-
-
-def test_a_slow_or_wrong_draft_slows_plain_speculation_down() -> None:
-    text, machines = MadeUpText(40, 0.1, 0), Machines(draft_s=0.5)
-    assert speculative(text, 4, machines).time_s > 2.0 * alone(text, machines).time_s
-
-
 def test_void_passes_that_go_on_to_their_end_cost_time() -> None:
     text = MadeUpText(60, 0.3, 1)
     stopped = pipelined(text, 4, CLUSTER, 100)
@@ -55,12 +36,6 @@ def test_void_passes_that_go_on_to_their_end_cost_time() -> None:
     assert stopped.void > 0
     assert 0 < stopped.saved < 28 * stopped.void
     assert read.saved == 0
-
-
-def test_a_pipeline_is_faster_than_plain_speculation_and_bears_bad_drafts() -> None:
-    good, bad = MadeUpText(120, 0.9, 2), MadeUpText(120, 0.0, 2)
-    assert speculative(good, 4, CLUSTER).time_s > 1.5 * pipelined(good, 4, CLUSTER, 100).time_s
-    assert pipelined(bad, 4, CLUSTER, 100).time_s == pytest.approx(alone(bad, CLUSTER).time_s, rel=0.01)
 
 
 def test_each_way_is_faster_than_the_target_alone(chunks: Chunks) -> None:

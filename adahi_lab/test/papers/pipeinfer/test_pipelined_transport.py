@@ -268,17 +268,6 @@ def test_a_target_with_another_rule_is_refused(draft: TokenPolicy) -> None:
     assert refused.fault == "acceptance: 'speculative', must be 'likeliest' with the transport pipelined"
 
 
-def test_runs_with_another_assignment_are_read_again(draft: TokenPolicy) -> None:
-    inner, calls = Inner(draft), count()
-    inner.change = lambda reply: replace(reply, assignment=int(next(calls) > 1))
-    transport = PipelinedTransport(inner, draft, 4, lambda: 0.0)
-    request = request_of(inner)
-    transport.submit(request, request.window)
-    (reply,) = replies(transport, inner, 4)
-    assert reply.assignment == 1
-    np.testing.assert_array_equal(np.reshape(reply.actions, (-1, 4)), own_chunk(inner, request))
-
-
 def test_a_cancelled_chunk_and_requests_with_codes_leave_nothing(draft: TokenPolicy) -> None:
     inner = Inner(draft)
     transport = PipelinedTransport(inner, draft, 4, lambda: 0.0)

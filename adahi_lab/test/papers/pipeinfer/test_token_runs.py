@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_lab.papers.pipeinfer.token_runs import Run, TokenRuns, contradicts
+from adahi_lab.papers.pipeinfer.token_runs import TokenRuns
 from adahi_lab.papers.tokens.texts import agreed
 
 
@@ -41,20 +41,6 @@ def test_any_draft_in_any_order_gives_the_targets_chunk(batch: int, most: int) -
         assert runs.verified == chunk(12)
 
 
-def test_runs_go_out_without_waiting_for_results() -> None:
-    runs = TokenRuns(10, 2, 9)
-    sent = []
-    for token in range(9):
-        while (run := runs.next_run()) is not None:
-            sent.append(run.tokens)
-        runs.draft(token)
-    assert sent == [(), (0, 1), (0, 1, 2, 3), (0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5, 6, 7)]
-    last = runs.next_run()
-    assert last is not None
-    assert last.tokens == tuple(range(9))  # the pass over these makes the last token
-    assert not runs.wants_draft
-
-
 def test_a_refused_token_makes_the_runs_after_it_void() -> None:
     runs = TokenRuns(10, 2, 9)
     first = runs.next_run()
@@ -71,27 +57,3 @@ def test_a_refused_token_makes_the_runs_after_it_void() -> None:
     assert again.tokens == (0, 5)  # at once, without a drafted token
     assert runs.returned(first, 0, 9) == []  # the result of a void run changes nothing
     assert runs.verified == [0, 5]
-
-
-def test_the_target_never_waits_for_the_draft() -> None:
-    runs = TokenRuns(6, 4, 9)
-    for token in range(6):
-        run = runs.next_run()
-        assert run is not None
-        assert runs.next_run() is None
-        runs.returned(run, len(run.tokens), token)
-    assert runs.done
-    assert runs.next_run() is None
-
-
-@pytest.mark.parametrize(
-    ("tokens", "verified", "found"), [((1, 2), [1, 2, 3], False), ((1, 3), [1, 2], True), ((), [1], False)]
-)
-def test_contradicts(tokens: tuple[int, ...], verified: list[int], found: bool) -> None:
-    assert contradicts(tokens, verified) is found
-
-
-def test_agreed() -> None:
-    assert agreed((1, 2, 3), [1, 2, 4, 5]) == (2, 4)
-    assert agreed((1, 2), [1, 2, 4]) == (2, 4)
-    assert agreed(Run(()).tokens, [6]) == (0, 6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test.papers.still_target import NO_DRAWS, SCALE, Still, T, described, outcome_of, request_for, scaled
+from test.papers.still_target import SCALE, Still, T, described, outcome_of, request_for, scaled
 
 from adahi_lab.papers.spec_vla.distance import Distance
 from adahi_ros.core.proposal import Proposal
@@ -37,16 +37,6 @@ def test_what_is_executed_is_never_further_off_than_allowed(seed: int, count: in
         known = min(count, T) if accepted else 0
         np.testing.assert_array_equal(verdict.actions[row, :known], drafted[row, :known])
         np.testing.assert_array_equal(verdict.actions[row, known:], plan.actions[row, known:])
-
-
-def test_each_entry_has_its_own_scale() -> None:
-    rule = scaled(Distance(0.25))
-    for off, accepted in (((0.2, 2.0), True), ((0.3, 0.0), False), ((0.0, 2.6), False)):
-        draft = np.zeros((1, T, 2), np.float32)
-        draft[0, 2] = off
-        assert (
-            rule.verify(Proposal(draft), Proposal(np.zeros((1, T, 2))), NO_DRAWS).accepted.item() is accepted
-        )
 
 
 def checked_outcome(draft: Proposal, ahead: int, sent: int) -> Outcome:

@@ -11,12 +11,8 @@ import numpy as np
 import pytest
 
 from adahi_lab.papers.spottune.spot import (
-    Outlook,
     Predictor,
     Rules,
-    cheapest_spot,
-    expected_cost,
-    on_demand,
     replay,
 )
 from adahi_lab.papers.spottune.spot_costs import CHEAPEST, ON_DEMAND, TREND, Search, costs
@@ -61,43 +57,6 @@ def test_a_trial_that_does_not_end_in_the_trace_takes_for_ever() -> None:
     assert replay(steady(), lambda now, present: SPOT, AT_ONCE, 60.0, 0).hours == float("inf")
     with pytest.raises(ValueError, match=r"work: 3 trials do not end"):
         costs(steady(periods=400), Search(3, 120.0), AT_ONCE)
-
-
-def test_what_is_rented_without_a_prediction() -> None:
-    types = (
-        InstanceType("quick", 4.0, 3.0, (1.0, 0.2, 0.2)),
-        InstanceType("slow", 1.0, 0.5, (0.2, 0.2, 0.2)),
-    )
-    trace = SpotTrace(15, types)
-    assert on_demand(trace)(0, None) == (1, True)
-    cheapest = cheapest_spot(trace)
-    assert (cheapest(0, None), cheapest(1, None)) == ((1, False), (0, False))
-    assert cheapest(1, (1, False)) == (1, False)  # until it is revoked
-
-
-def test_work_is_dearer_where_a_revocation_is_likely() -> None:
-    trace = steady()
-    seen = [
-        expected_cost(trace, Outlook(np.array([0.3]), np.array([p])), Rules(0.1, refund=False), SPOT, None)
-        for p in (0.0, 0.3, 0.9)
-    ]
-    assert seen == sorted(seen)
-    assert seen[0] == pytest.approx(0.3 / (2.0 * 0.9))
-    certain = Outlook(np.array([0.3]), np.array([1.0]))
-    assert expected_cost(trace, certain, Rules(0.1), SPOT, None) == 0.0  # its first hour would be free
-    assert expected_cost(trace, certain, Rules(0.1), SPOT, SPOT) > 0.0  # that hour is over
-    assert expected_cost(trace, certain, Rules(0.1), FIXED, FIXED) == pytest.approx(0.5)
-
-
-def test_the_outlook_knows_a_rise_from_the_calm() -> None:
-    trace = made_trace(3)
-    predictor = Predictor(trace, trace.periods // 2)
-    taken = [now for now in trace.types[0].revoked if now > trace.periods // 2]
-    before = np.mean([predictor.outlook(now - 1).revocation[0] for now in taken])
-    always = np.mean(
-        [predictor.outlook(now).revocation[0] for now in range(trace.periods // 2, trace.periods, 7)]
-    )
-    assert before > 3.0 * always
 
 
 @pytest.mark.smoke

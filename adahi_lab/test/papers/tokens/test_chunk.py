@@ -66,14 +66,6 @@ def test_a_chunk_is_drafted_and_sent_once() -> None:
     assert policy.asked == [B, B]
 
 
-def test_without_a_reply_the_draft_acts() -> None:
-    made, _ = controller()
-    step = made.begin(observed(2))
-    np.testing.assert_array_equal(made.finish(step, None)[:, 0], [20.0, 21.0, 22.0])
-    again = made.begin(observed(3))
-    assert again.transmit.all()
-
-
 def test_only_robots_without_a_plan_draft() -> None:
     made, policy = controller()
     step = made.begin(observed(0))

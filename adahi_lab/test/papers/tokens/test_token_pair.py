@@ -32,13 +32,6 @@ def test_the_target_alone_reads_each_token_of_an_action_by_a_pass() -> None:
         assert (made.passes, made.drafted, made.kept) == (4.0, 0.0, None)
 
 
-def test_parallel_decoding_does_what_the_target_does() -> None:
-    own, parallel = (played(LINES[CHUNK, name]) for name in (TARGET, "parallel decoding (PD-VLA)"))
-    assert parallel.success == own.success
-    assert parallel.requests == own.requests
-    assert 0.0 < parallel.passes < own.passes
-
-
 def test_compressed_tokens_end_a_chunk_before_its_most_tokens() -> None:
     folder = asset("checkpoints/metaworld/tokens_fast")
     own, parallel, judged = (
@@ -79,13 +72,6 @@ def test_success_of_chunks_is_that_of_the_evaluation(pair: tuple[TokenPolicy, To
 def test_only_policies_of_tokens_are_loaded() -> None:
     with pytest.raises(ValueError, match=r"/ball/draft: CodePolicy, must emit tokens$"):
         load_token_policy(asset("checkpoints/ball") / "draft")
-
-
-def test_memory_is_that_of_the_files() -> None:
-    draft, target = ((FOLDER / f"{name}.onnx").stat().st_size for name in ("draft", "target"))
-    assert kilobytes(["target.onnx", "draft.onnx"], FOLDER, 0) == (draft + target) / 1e3
-    assert kilobytes(["packed"], FOLDER, 7000) == 7.0
-    assert kilobytes(["tokenizer"], FOLDER, 0) > 0.0  # with any suffix
 
 
 def test_weights_count_where_no_export_is_shipped(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test.papers.conftest import CODEC, DRAFT, K, T, seen
+from test.papers.conftest import CODEC, DRAFT, K, seen
 
 from adahi_lab.papers.tokens.parallel_decoding import decode_in_parallel
-from adahi_lab.papers.tokens.token_policy import TokenPolicy, likeliest
+from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.papers.tokens.token_sequence import TokenDistribution
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.files import read_json
@@ -43,24 +43,6 @@ def test_backends_give_equal_chunks(pair: Path) -> None:
     np.testing.assert_allclose(drawn(one).probabilities, drawn(other).probabilities, atol=1e-5)
 
 
-def test_one_pass_judges_as_token_by_token(target: TokenPolicy) -> None:
-    proposal = target.propose(seen(3), draws(3))
-    judged = drawn(target.judge(seen(3), drawn(proposal).codes))
-    np.testing.assert_allclose(judged.probabilities, drawn(proposal).probabilities, atol=1e-5)
-    np.testing.assert_allclose(judged.hidden, drawn(proposal).hidden, atol=1e-4)
-    assert proposal.actions.shape == (3, T, 2)
-    np.testing.assert_array_equal(proposal.actions, CODEC.decode(drawn(proposal).codes))
-
-
-def test_a_token_depends_only_on_those_before_it(target: TokenPolicy) -> None:
-    codes = np.random.default_rng(2).integers(K, size=(2, N))
-    other = codes.copy()
-    other[:, 3:] = (other[:, 3:] + 5) % K
-    one, two = drawn(target.judge(seen(2), codes)), drawn(target.judge(seen(2), other))
-    np.testing.assert_allclose(one.probabilities[:, :4], two.probabilities[:, :4], atol=1e-6)
-    assert np.abs(one.probabilities[:, 4:] - two.probabilities[:, 4:]).max() > 1e-3
-
-
 @pytest.mark.parametrize("first", [1, 3, N - 1])
 def test_other_tokens_are_read_after_the_kept_ones(target: TokenPolicy, first: int) -> None:
     codes = np.random.default_rng(3).integers(K, size=(3, N))
@@ -73,13 +55,6 @@ def test_other_tokens_are_read_after_the_kept_ones(target: TokenPolicy, first: i
     np.testing.assert_allclose(resumed.probabilities, fresh, atol=1e-5)
 
 
-def test_a_short_draft_gets_a_distribution_for_the_next_token(target: TokenPolicy) -> None:
-    codes = np.random.default_rng(4).integers(K, size=(2, N))
-    short, whole = drawn(target.judge(seen(2), codes[:, :2])), drawn(target.judge(seen(2), codes))
-    assert short.probabilities.shape == (2, 3, K)
-    np.testing.assert_allclose(short.probabilities, whole.probabilities[:, :3], atol=1e-5)
-
-
 def test_a_chunk_takes_a_pass_per_token_and_a_judgement_one(target: TokenPolicy) -> None:
     seen_passes: list[tuple[int, int]] = []
     target.on_pass = lambda robots, positions: seen_passes.append((robots, positions))
@@ -88,13 +63,6 @@ def test_a_chunk_takes_a_pass_per_token_and_a_judgement_one(target: TokenPolicy)
     seen_passes.clear()
     target.judge(seen(2), codes)
     assert seen_passes == [(2, 3 + N - 1)]
-
-
-def test_robots_do_not_depend_on_each_other(target: TokenPolicy) -> None:
-    together, observations = target.propose(seen(3), draws(3)), seen(3)
-    for row in range(3):
-        alone = target.propose(observations.rows(np.array([row])), draws(3)[[row]])
-        np.testing.assert_array_equal(drawn(alone).codes[0], drawn(together).codes[row])
 
 
 def test_a_sent_draft_is_sampled_from_what_is_sent(pair: Path) -> None:
@@ -108,11 +76,6 @@ def test_a_sent_draft_is_sampled_from_what_is_sent(pair: Path) -> None:
     found = np.bincount(made.codes[:, 0], minlength=K) / 400
     expected = made.probabilities[0, 0]
     assert np.abs(found - expected).sum() < 0.2
-
-
-def test_likeliest_keeps_as_few_as_have_the_share() -> None:
-    few = likeliest(np.array([[0.5, 0.3, 0.15, 0.05], [0.25, 0.25, 0.25, 0.25]]), 0.9)
-    np.testing.assert_allclose(few, [[0.5 / 0.95, 0.3 / 0.95, 0.15 / 0.95, 0.0], [0.25] * 4])
 
 
 def test_a_state_that_is_not_finite_gives_no_action(target: TokenPolicy) -> None:
@@ -149,19 +112,6 @@ def ending(pair: Path, monkeypatch: pytest.MonkeyPatch) -> TokenPolicy:
     assert isinstance(policy, TokenPolicy)
     monkeypatch.setattr(policy.codec, "end", 0)
     return policy
-
-
-def test_behind_the_end_only_the_end_follows(ending: TokenPolicy) -> None:
-    made = drawn(ending.propose(seen(200), draws(200)))
-    ended = np.logical_or.accumulate(made.codes == 0, axis=1)
-    assert ended[:, -2].any()
-    assert (made.codes[:, 1:][ended[:, :-1]] == 0).all()
-    judged = drawn(ending.judge(seen(200), made.codes))
-    np.testing.assert_allclose(judged.probabilities, made.probabilities, atol=1e-5)
-    assert (judged.probabilities[:, 1:][ended[:, :-1]][:, 0] == 1.0).all()
-    assert judged.resumed is not None
-    resumed = judged.resumed(made.codes, 2, np.arange(200))
-    np.testing.assert_allclose(resumed.probabilities, made.probabilities[:, 2:], atol=1e-5)
 
 
 def test_no_pass_is_spent_on_chunks_that_are_over(ending: TokenPolicy) -> None:

@@ -99,36 +99,12 @@ def test_behind_the_end_of_a_chunk_the_target_has_no_passes(completion: str) -> 
     assert result.passes[~ended].max() > 1
 
 
-@pytest.mark.parametrize("completion", COMPLETIONS)
-@pytest.mark.parametrize("model", [2, ENDING])
-def test_a_draft_of_the_target_itself_is_accepted_in_one_pass(model: int, completion: str) -> None:
-    result = judged(model, model, N, completion, 50)
-    assert result.accepted.all()
-    assert (result.passes == 1).all()
-
-
 def test_each_refusal_costs_one_more_pass() -> None:
     result = judged(1, 2, N, "draft", 500)
     refusals = (~result.accepted).sum(axis=1)
     last = ~result.accepted[:, -1]
     np.testing.assert_array_equal(result.passes, 1 + refusals - last)
     assert 1 < result.passes.mean() < judged(1, 2, N, "target", 500).passes.mean()
-
-
-def test_accepted_tokens_are_the_drafts() -> None:
-    rng = np.random.default_rng(5)
-    ours = drafted(1, N, 300, rng)
-    result = TokenJudge(ours, read(2, ours.codes), rng.random((300, N, 2))).complete("draft")
-    np.testing.assert_array_equal(result.codes[result.accepted], ours.codes[result.accepted])
-
-
-def test_a_bonus_token_follows_a_short_draft_without_a_pass() -> None:
-    rng = np.random.default_rng(6)
-    ours = drafted(2, 2, 20, rng)
-    judge = TokenJudge(ours, read(2, ours.codes), rng.random((20, N, 2)))
-    assert not judge.test().any()
-    assert (judge.position == 3).all()
-    assert (judge.passes == 1).all()
 
 
 def test_a_rule_may_keep_what_the_test_refuses() -> None:
@@ -140,17 +116,6 @@ def test_a_rule_may_keep_what_the_test_refuses() -> None:
     np.testing.assert_array_equal(judge.tokens, ours.codes)
 
 
-def test_each_robot_is_judged_by_itself() -> None:
-    rng = np.random.default_rng(8)
-    ours, draws = drafted(1, N, 30, rng), rng.random((30, N, 2))
-    together = TokenJudge(ours, read(2, ours.codes), draws).complete()
-    for row in range(30):
-        one = CodeDistribution(ours.probabilities[[row]], ours.codes[[row]], actions_of)
-        alone = TokenJudge(one, read(2, one.codes), draws[[row]]).complete()
-        np.testing.assert_array_equal(alone.codes[0], together.codes[row])
-        assert alone.passes[0] == together.passes[row]
-
-
 def test_the_rule_speculative_judges_tokens() -> None:
     rng = np.random.default_rng(9)
     ours, draws = drafted(1, 3, 10, rng), rng.random((10, N, 2))
@@ -158,16 +123,6 @@ def test_the_rule_speculative_judges_tokens() -> None:
     verdict = Speculative().verify(draft, target, draws)
     assert verdict.accepted.shape == (10, 3)
     assert verdict.actions.shape == (10, N, 1)
-
-
-def test_with_the_rest_by_the_target_nothing_is_kept_after_a_refusal() -> None:
-    rng = np.random.default_rng(9)
-    ours, draws = drafted(1, N, 40, rng), rng.random((40, N, 2))
-    draft, target = Proposal(np.zeros((40, 0, 1)), ours), Proposal(np.zeros((40, N, 1)), read(2, ours.codes))
-    accepted = RestByTarget().verify(draft, target, draws).accepted
-    assert accepted.any()
-    assert not accepted.all()
-    np.testing.assert_array_equal(accepted, np.logical_and.accumulate(accepted, axis=1))
 
 
 def test_the_rest_is_decoded_only_by_a_target_of_tokens() -> None:

@@ -12,7 +12,6 @@ from adahi_lab.papers.tokens.token_checkpoint import CodecSizes, save_codec
 from adahi_lab.papers.tokens.token_torch import save_tokens
 from adahi_lab.papers.tokens.token_training import codec_of, train_tokens
 from adahi_lab.training.fitting import FitConfig, Run
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 
@@ -30,22 +29,6 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Policy:
     save_codec(folder, codec)
     save_tokens(folder, "target", network, {})
     return load_policy(folder / "target", "onnxruntime")
-
-
-def test_of_two_ways_a_chunk_goes_one_from_beginning_to_end(policy: Policy) -> None:
-    """Codes that are drawn apart from one another would mix them."""
-    draws = np.random.default_rng(1).random((400, policy.draws))
-    chunks = policy.propose(policy.signature.nothing(400), draws).actions[..., 0]
-    coherent = (chunks > 0.0).all(axis=1) | (chunks < 0.0).all(axis=1)
-    assert coherent.mean() > 0.97
-    assert 0.4 < (chunks[coherent, 0] > 0.0).mean() < 0.6
-
-
-def test_bins_span_the_demonstrations_without_their_extremes() -> None:
-    data = two_ways()
-    actions = np.linspace(-1.0, 1.0, len(data.actions), dtype=np.float32)[:, None]
-    codec = codec_of(Trajectories("toy", data.observations, actions, data.goals, data.ends), SIZES)
-    np.testing.assert_allclose([codec.low[0], codec.high[0]], [-0.98, 0.98], atol=0.01)
 
 
 def test_a_stopped_run_ends_with_the_same_weights(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from adahi_lab.papers.u_hlm.sampled_uncertainty import SampledUncertaintyGate, spread
+from adahi_lab.papers.u_hlm.sampled_uncertainty import SampledUncertaintyGate
 from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.interface import GateContext
@@ -38,39 +37,6 @@ def test_the_share_is_that_of_the_perturbed_distributions() -> None:
     spread_of_one = np.sqrt((differs * (1 - differs)).sum()) / differs.size
     assert abs(score.mean() - differs.mean()) < 5 * spread_of_one / np.sqrt(robots)
     assert abs(score.std() - spread_of_one) < 0.05 * spread_of_one  # the draws are independent
-
-
-def test_a_draft_without_a_choice_is_certain_and_an_unlikely_one_is_not() -> None:
-    p = np.tile([1.0, 0.0, 0.0], (3, 2, 1))
-    gate = SampledUncertaintyGate()
-    assert (gate.score(context(p, np.zeros((3, 2), int))) == 0.0).all()
-    assert (gate.score(context(p, np.ones((3, 2), int))) == 1.0).all()
-
-
-def test_the_same_step_has_the_same_draws_with_any_robots_beside_it() -> None:
-    p = np.random.default_rng(1).dirichlet(np.ones(16), size=(6, 2))
-    seen = context(p, np.zeros((6, 2), int))
-    assert seen.proposal is not None
-    drawn = seen.proposal.distribution
-    assert drawn is not None
-    gate = SampledUncertaintyGate()
-    some = replace(
-        seen,
-        uniforms=seen.uniforms[2:4],
-        proposal=Proposal(
-            seen.proposal.actions[2:4],
-            replace(drawn, probabilities=drawn.probabilities[2:4], codes=drawn.codes[2:4]),
-        ),
-    )
-    np.testing.assert_array_equal(gate.score(seen)[2:4], gate.score(some))
-    assert (gate.score(seen) != gate.score(replace(seen, uniforms=1 - seen.uniforms))).any()
-
-
-def test_spread_draws_are_uniform_and_do_not_depend_on_each_other() -> None:
-    draws = spread(np.random.default_rng(2).random(2000), 4)
-    assert ((draws >= 0) & (draws < 1)).all()
-    assert stats.kstest(draws.ravel(), "uniform").pvalue > 1e-3
-    assert np.abs(np.corrcoef(draws.T) - np.eye(4)).max() < 5 / np.sqrt(2000)
 
 
 def test_without_codes_it_asks() -> None:

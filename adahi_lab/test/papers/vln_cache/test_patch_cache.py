@@ -11,7 +11,6 @@ import torch
 import yaml
 from test.papers.conftest import CODEC, TARGET, G, H
 
-from adahi_lab.papers.tokens.patches import patches_of
 from adahi_lab.papers.tokens.token_checkpoint import load_tokens, save_codec
 from adahi_lab.papers.tokens.token_network import TokenNetwork
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
@@ -78,15 +77,6 @@ def computed(policy: CachedTokens, observations: Observations) -> int:
     return policy.layers.computed - before
 
 
-def test_patches_are_cut_row_by_row() -> None:
-    image = picture()
-    cut = patches_of(image.reshape(1, -1), SIZES)
-    assert cut.shape == (1, 8, 3 * SIDE**2)
-    np.testing.assert_array_equal(cut[0, 5], image[SIDE:, SIDE : 2 * SIDE].ravel())
-    turned = patches_of(torch.from_numpy(image.reshape(1, -1)), SIZES)
-    np.testing.assert_array_equal(turned.numpy(), cut)
-
-
 def test_backends_read_patches_alike(path: Path) -> None:
     one, other = (logits(load_policy(path, name), seen(picture())) for name in ("onnxruntime", "torch"))
     np.testing.assert_allclose(one, other, atol=1e-4)
@@ -132,19 +122,6 @@ def test_without_reuse_it_is_the_plain_policy(path: Path) -> None:
         np.testing.assert_allclose(judged.probabilities, ours.probabilities, atol=1e-4)
 
 
-def test_an_equal_picture_is_not_computed_again(path: Path) -> None:
-    plain, policy = load_policy(path, "onnxruntime"), cached(path, adaptive=False)
-    assert computed(policy, seen(picture())) == 8 * SIZES.layers
-    assert computed(policy, seen(picture())) == 0
-    np.testing.assert_allclose(logits(policy, seen(picture())), logits(plain, seen(picture())), atol=1e-4)
-
-
-def test_a_change_of_brightness_is_a_change(path: Path) -> None:
-    policy, dark = cached(path, adaptive=False), 0.5 * picture() + 20.0
-    policy.begin(seen(dark))
-    assert computed(policy, seen(1.1 * dark)) == 8 * SIZES.layers
-
-
 @pytest.mark.parametrize("level", [0.0, 255.0])
 def test_it_sees_again_after_a_black_or_white_frame(path: Path, level: float) -> None:
     plain = load_policy(path, "onnxruntime")
@@ -186,22 +163,6 @@ def test_what_the_instruction_attends_to_is_computed(path: Path) -> None:
     assert computed(policy, seen(picture())) == watched * SIZES.layers
 
 
-def test_another_instruction_reuses_nothing(path: Path) -> None:
-    policy = cached(path, adaptive=False)
-    policy.begin(seen(picture()))
-    assert computed(policy, seen(picture(), goal=1.0)) == 8 * SIZES.layers
-
-
-def test_layers_with_even_attention_reuse_less(path: Path) -> None:
-    policy = cached(path, adaptive=True)
-    policy.begin(seen(picture()))
-    attention = np.full((2, 8), 1e-6)
-    attention[0, 3], attention[1] = 1.0, 0.125
-    which = policy._by_layer(np.arange(8) < 6, np.arange(8.0), attention)
-    assert which[0].tolist() == [False] * 6 + [True] * 2
-    assert which[1].all()
-
-
 def shifted(patches: int) -> np.ndarray:
     """What two cameras see after the left one has moved right by so many patches."""
     image = picture()
@@ -218,13 +179,6 @@ def test_patches_move_with_the_camera(path: Path) -> None:
     assert computed(aligned, moved) == 2 * SIZES.layers  # those that came into view
     assert computed(still, moved) == 4 * SIZES.layers
     assert CAMERA.source(np.array([0, 0, 2.0]), np.array([0, 0, 1.0]), 2, SIDE)[0, 0].tolist() == [0.0, 0.0]
-
-
-def test_a_ray_above_the_horizon_has_no_source() -> None:
-    ahead = replace(CAMERA, axes=(1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0))
-    found = ahead.source(np.array([0, 0, 1.0]), np.array([0, 0, 1.0]), 2, SIDE)
-    assert np.isnan(found[0]).all()
-    np.testing.assert_allclose(found[1], [[1.5, 0.5], [1.5, 1.5]])
 
 
 def test_robots_in_a_batch_have_their_own_pictures(path: Path) -> None:

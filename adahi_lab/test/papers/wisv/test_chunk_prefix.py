@@ -56,35 +56,6 @@ def test_it_drafts_again_where_the_decided_actions_end(draft: TokenPolicy) -> No
     assert [row[1] for row in executed] == pytest.approx([0.0, 0.0, *[0.02] * 8])
 
 
-@pytest.mark.parametrize(("first", "share"), [("all", 1.0), ("none", 0.0)])
-def test_a_draft_carries_the_states_of_its_likeliest_tokens(
-    draft: TokenPolicy, first: str, share: float
-) -> None:
-    controller = Controller(draft, NEVER, "chunk_prefix", arguments={"first": first})
-    controller.reset(1, [0])
-    step = controller.begin(seen(1, 0))
-    sent = step.draft(np.array([0]))
-    drawn, states = sent.distribution, sent.data["states"]
-    assert drawn is not None
-    made = draft.likeliest(step.observations, 32)
-    np.testing.assert_array_equal(drawn.codes, made.codes)
-    assert states.dtype == np.int8
-    np.testing.assert_allclose(states / 16, made.hidden.clip(-127 / 16, 127 / 16), atol=1 / 32)
-    assert sent.data["sent"].mean() == share
-    assert np.isnan(sent.data["channel"]).all()
-
-
-def test_after_a_change_of_the_task_it_drafts_again(draft: TokenPolicy) -> None:
-    controller = Controller(draft, NEVER, "chunk_prefix")
-    controller.reset(1, [0])
-    step = controller.begin(seen(1, 0))
-    controller.finish(step, Verdict(np.zeros((1, T, A), np.float32), np.ones((1, 32), dtype=bool)))
-    controller.executed(np.zeros((1, A), np.float32))
-    assert not controller.begin(seen(1, 1)).transmit.any()
-    controller.forget_plan()
-    assert controller.begin(seen(1, 2)).transmit.all()
-
-
 def test_another_draft_is_refused(fixed_policy: Callable[..., Policy]) -> None:
     with pytest.raises(ValueError, match=r"^checkpoint: .*, must emit tokens, one for each entry"):
         Controller(fixed_policy([[0.5, 0.5]]), NEVER, "chunk_prefix")

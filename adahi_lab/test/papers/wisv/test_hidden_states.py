@@ -19,7 +19,6 @@ from adahi_lab.papers.wisv.hidden_states import (
     StateHead,
     bits,
     bits_bytes,
-    channel_inputs,
     from_bits,
     load_state_head,
     packed_states,
@@ -136,18 +135,6 @@ def test_tokens_are_the_targets_or_those_that_the_head_allows(rule: HiddenStates
     assert check(replace(rule, tolerance=1.0).decide(draft(), target()), np.ones((M, N), dtype=bool))["kept"]
 
 
-def test_a_reply_repeats_the_last_decided_action(rule: HiddenStates) -> None:
-    made, verdict = rule.decide(draft(), target()), rule.verify(draft(), target(), np.zeros((M, N, 2)))
-    for row in range(M):
-        count = made.length[row] // A
-        first = made.judge.accepted[row].cumprod().sum()
-        assert count == min(first // A + 1, T)  # what the robot reads from `accepted`
-        np.testing.assert_array_equal(
-            verdict.actions[row, :count].ravel(), made.judge.tokens[row, : made.length[row]]
-        )
-        assert (verdict.actions[row, count:] == verdict.actions[row, count - 1]).all()
-
-
 def test_states_that_come_second_lead_to_the_same_reply(rule: HiddenStates) -> None:
     draws = np.zeros((M, N, 2))
     once, first = (rule.verify(draft(sent), target(), draws) for sent in (True, False))
@@ -162,13 +149,6 @@ def test_states_that_come_second_lead_to_the_same_reply(rule: HiddenStates) -> N
     np.testing.assert_array_equal(second.accepted, once.accepted)
 
 
-def test_where_nothing_is_kept_no_states_are_wanted(rule: HiddenStates) -> None:
-    strict = replace(rule, tolerance=0.0)
-    made = strict.decide(draft(sent=False), target())
-    assert not made.wanted.any()
-    np.testing.assert_array_equal(made.length, strict.decide(draft(), target()).length)
-
-
 def test_a_mismatch_without_its_state_is_refused(rule: HiddenStates) -> None:
     sent = np.zeros((M, N), dtype=bool)
     sent[:, 0] = True
@@ -176,26 +156,6 @@ def test_a_mismatch_without_its_state_is_refused(rule: HiddenStates) -> None:
     made = rule.decide(draft(sent), target())
     assert not made.wanted.any()
     assert check(made, allowed)["kept"] < 100
-
-
-def test_more_is_kept_on_a_slow_channel_if_the_head_says_so(tmp_path: Path) -> None:
-    save_state_head(tmp_path / "head", head(of_channel=3.0))
-    rule = HiddenStates(str(tmp_path / "head"))
-    kept = [
-        rule.decide(draft(channel=(trip_ms, 0.1)), target()).length.mean() for trip_ms in (1.0, 10.0, 1000.0)
-    ]
-    assert kept[0] < kept[1] < kept[2]
-    blind = replace(rule, channel=0)
-    slow = blind.decide(draft(channel=(1000.0, 0.1)), target())
-    np.testing.assert_array_equal(slow.length, rule.decide(draft(), target()).length)
-
-
-def test_an_unknown_channel_is_no_channel() -> None:
-    given = np.array([[10.0, 0.1], [np.nan, 0.1], [10.0, np.nan], [0.0, 0.0]])
-    read_as = channel_inputs(given)
-    np.testing.assert_allclose(read_as[0], [1.0, 0.0, 0.4])
-    assert not read_as[1:3].any()
-    assert np.isfinite(read_as).all()
 
 
 SIGNATURE = Signature(1, T, A, (Feature("observation", 2),), codes=CodeSpace("ab", N, K, sequential=True))

@@ -9,12 +9,7 @@ from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.papers.wisv.state_lessons import StateLessons, completed, forked, lessons
 from adahi_lab.papers.wisv.train_states import (
-    INPUTS,
-    delay_ms,
-    drawn_channels,
-    inputs_of,
     ranked_right,
-    tolerated,
     train_states,
 )
 from adahi_lab.tasks import make
@@ -57,31 +52,9 @@ def test_a_head_learns_what_matters_and_to_keep_more_on_a_slow_channel() -> None
     assert len(blind.mean) == W + D
 
 
-def test_the_delay_of_a_round_says_how_much_is_tolerated() -> None:
-    channels = np.array([[0.0, 0.0], [40.0, 0.0], [40.0, 0.5], [1e9, 0.0], [np.nan] * 2])
-    np.testing.assert_allclose(delay_ms(channels), [0.0, 40.0, 80.0, 1e9, 30.0])
-    np.testing.assert_allclose(tolerated(channels), [0.75, 0.87, 0.91, 0.99, 0.85286], atol=1e-4)
-
-
-def test_drawn_channels_are_such_as_robots_measure() -> None:
-    channels = drawn_channels(2000, np.random.default_rng(1))
-    known = ~np.isnan(channels).any(axis=1)
-    assert 0.65 < known.mean() < 0.75
-    assert np.isnan(channels[~known]).all()
-    low, high = channels[known].min(axis=0), channels[known].max(axis=0)
-    assert (low >= [1.0, 0.0]).all()
-    assert (high <= [400.0, 0.3]).all()
-
-
 def test_too_few_lessons_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^episodes: 10, must be more: 100 lessons"):
         train_states(synthetic(100), 0)
-
-
-@pytest.mark.parametrize("reads", INPUTS)
-def test_a_head_may_read_something_else(reads: str) -> None:
-    sizes = {"states": W + D, "target": W, "draft": D, "logits": 2 * K, "distance": 1}
-    assert inputs_of(synthetic(20), reads).shape == (20, sizes[reads])
 
 
 def test_a_chunk_is_completed_as_the_target_decodes_it() -> None:
