@@ -39,8 +39,8 @@ def init(
     ] = None,
     driver: Annotated[
         str,
-        Option(help="so101_ros2; lerobot for 'drive'; or another driver's contract, shipped or a file."),
-    ] = "so101_ros2",
+        Option(help="lerobot for 'drive', so101_ros2, or another driver's contract: shipped, or a file."),
+    ] = DRIVE,
     calibration: Annotated[
         Path | None,
         Option(

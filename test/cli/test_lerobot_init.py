@@ -74,7 +74,7 @@ def test_no_line_is_written_by_hand(policy: Path, tmp_path: Path, run: Run, fail
     robot = yaml.safe_load((out / "params.yaml").read_text())["/**/draft_policy"]["ros__parameters"]
     assert (robot["execution_horizon"], robot["gate"]) == (100, {"name": "age", "threshold": 20.0})
     slow = load_limits(out / "slow.yaml", contract.commanded_names)
-    fast = load_limits(asset("config/limits/so101.yaml"), contract.commanded_names)
+    fast = load_limits(asset("config/limits/so101_lerobot.yaml"), contract.commanded_names)
     np.testing.assert_allclose(slow.velocity, fast.velocity / 10)
     assert "exists; must be another folder" in fails("lerobot", "init", policy, "--out", out)
     checked = run("contract", "check", out / "contract.yaml", "--target", out / "target.yaml").output
@@ -90,16 +90,15 @@ def test_the_joints_are_in_the_order_of_the_data(
     contract = load_contract(str(first / "contract.yaml"))
     assert [each.partition(".")[2] for each in contract.named[STATE]] == swapped
     assert [each.partition(".")[2] for each in contract.action.select] == swapped
-    output = run("contract", "check", "so101", "--target", first / "target.yaml", status=1).output
+    output = run("contract", "check", "so101_lerobot", "--target", first / "target.yaml", status=1).output
     assert "is 'position.elbow_flex' to the target, 'position.shoulder_lift' to the robot" in output
     between = ["gripper", *JOINTS[:5]]
     second = tmp_path / "second"
     run("lerobot", "init", policy, "--out", second, "--dataset", dataset(tmp_path / "b", between))
-    assert load_contract(str(second / "contract.yaml")).action.select[0] == "position.gripper"
+    assert load_contract(str(second / "contract.yaml")).action.select[0] == "positions.gripper"
     torn = [*JOINTS[:2], "gripper", *JOINTS[2:5]]  # one topic commands all five joints
-    refused = fails(
-        "lerobot", "init", policy, "--out", tmp_path / "c", "--dataset", dataset(tmp_path / "d", torn)
-    )
+    given = "--dataset", dataset(tmp_path / "d", torn), "--driver", "so101_ros2"
+    refused = fails("lerobot", "init", policy, "--out", tmp_path / "c", *given)
     assert "must be shoulder_pan, shoulder_lift, gripper, " in refused
 
 
@@ -141,7 +140,7 @@ def test_a_calibration_makes_ranges_of_joints_and_zeros_of_other_drivers(
     calibration.write_text(json.dumps(MOTORS))
     quarter = act(tmp_path / "quarter", [-70.0] * 5 + [0.0], [70.0] * 5 + [100.0])
     given = quarter, "--calibration", calibration, "--unit", "range", "--out"
-    run("lerobot", "init", *given, tmp_path / "theirs")
+    run("lerobot", "init", *given, tmp_path / "theirs", "--driver", "so101_ros2")
     contract = load_contract(str(tmp_path / "theirs/contract.yaml"))
     reach = 1200 * 2 * np.pi / 4095  # from the middle of the range to its end
     np.testing.assert_allclose(in_policy(contract, reach)[:5], 100.0, atol=1e-3)
@@ -163,7 +162,7 @@ def test_a_calibration_makes_ranges_of_joints_and_zeros_of_other_drivers(
 def test_lerobots_own_driver_has_lerobots_numbers(tmp_path: Path, run: Run) -> None:
     calibration = tmp_path / "my_arm.json"
     calibration.write_text(json.dumps(MOTORS))
-    given = "--driver", "lerobot", "--dataset", dataset(tmp_path / "data", ["gripper", *JOINTS[:5]])
+    given = "--dataset", dataset(tmp_path / "data", ["gripper", *JOINTS[:5]])
     contracts = {}
     for unit, ends in (("degrees", (LOW, HIGH)), ("range", ([0.0] + [-70.0] * 5, [100.0] + [70.0] * 5))):
         out = tmp_path / unit

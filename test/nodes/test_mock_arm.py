@@ -1,8 +1,7 @@
-"""An arm that is not there, with the topics of the page about an SO-101."""
+"""An arm that is not there, with the topics of so101_ros2 and two cameras."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,22 @@ from rclpy.action import ActionClient  # type: ignore[attr-defined]
 from sensor_msgs.msg import CompressedImage, Image, JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from adahi_ros.core.assets import asset
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.robot.mock_arm import MockArm
 from adahi_ros.vision.images import from_image
 from test.nodes.in_process import NodesInProcess
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/how_to/run_lerobot.md").read_text()
-CONTRACT = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
+CAMERA = """
+  observation.images.NAME:
+    channel: {topic: /NAME/image_raw, type: sensor_msgs/msg/Image}
+    apply: [resize: [480, 640]]
+actions:"""
+CONTRACT = asset("config/contracts/so101.yaml").read_text()
+for name in ("front", "wrist"):
+    CONTRACT = CONTRACT.replace("\nactions:", CAMERA.replace("NAME", name))
+CONTRACT += "images_for_target: true\n"
 GRIPPER = "control_msgs/action/GripperCommand"
 
 

@@ -152,7 +152,7 @@ def arm(stage: Stage, tmp_path: Path) -> Iterator[Arm]:
 @pytest.fixture
 def nodes(stage: Stage, tmp_path: Path, run: Run) -> Iterator[Nodes]:
     policy, data = write_act(tmp_path / "act"), dataset(tmp_path / "data", JOINTS)
-    run("lerobot", "init", policy, "--out", tmp_path / "arm", "--dataset", data, "--driver", "lerobot")
+    run("lerobot", "init", policy, "--out", tmp_path / "arm", "--dataset", data)
     yield Nodes(tmp_path / "arm", stage)
     stage.clear()
 
