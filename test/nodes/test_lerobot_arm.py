@@ -26,7 +26,7 @@ class Device:
     def __init__(self, **positions: float) -> None:
         self.at = {f"{name}.pos": value for name, value in positions.items()}
         self.sent: list[dict[str, float]] = []
-        self.connected = self.off = False
+        self.connected = self.off = self.unplugged = False
         self.faults: list[Exception] = []
         self.action_features: dict[str, Any] = dict.fromkeys(self.at, float)
         self.observation_features = {**self.action_features, "front": FRAME.shape, "depth": (4, 6, 1)}
@@ -36,6 +36,8 @@ class Device:
 
     def disconnect(self) -> None:
         self.connected = False
+        if self.unplugged:
+            raise ConnectionError("no port")
 
     def get_observation(self) -> dict[str, Any]:
         if self.faults:
@@ -133,6 +135,7 @@ def test_its_end_holds_the_arm_and_disconnects_it(make_node: Any, robot: Device)
     arm._on_command(command(JOINTS, -50.0, 40.0))
     arm.hold()
     assert robot.sent == [{"lift.pos": lift, "gripper.pos": 40.0} for lift in (-60.0, -50.0, -60.0)]
+    robot.unplugged = True
     arm.destroy_node()
     assert not robot.connected
 

@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from functools import partial
 from typing import Any
@@ -108,7 +109,8 @@ class LeRobotArm(Node):
     def destroy_node(self) -> None:
         """End the node and the devices."""
         while self._connected:
-            self._connected.pop().disconnect()
+            with suppress(*FAULTS):  # it was unplugged
+                self._connected.pop().disconnect()
         super().destroy_node()
 
     def _connect(self, device: Any) -> None:
@@ -203,8 +205,8 @@ def read_settings() -> Any:
         importlib.import_module, ("lerobot.robots", "lerobot.teleoperators", "lerobot.cameras")
     ):
         for each in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            if each.ispkg:  # it makes its types known
-                importlib.import_module(each.name)
+            with suppress(ImportError):  # of a device that needs more packages
+                importlib.import_module(each.name)  # it makes its types known
     register_third_party_plugins()
     leader = ("teleop", TeleoperatorConfig | None, None)
 
