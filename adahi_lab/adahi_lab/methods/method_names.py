@@ -20,7 +20,7 @@ from typing import Any
 from adahi_lab.calibration.parameter_file import WITHOUT_THRESHOLD
 from adahi_lab.methods.actors import DISTILLED, DRAFT, follows_plan
 from adahi_lab.methods.method import Method
-from adahi_lab.methods.oracles import HARM, ORACLES
+from adahi_lab.methods.oracles import ORACLES
 from adahi_lab.papers.rooms import of_rooms
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.plan import BLENDS, LATEST
@@ -94,12 +94,6 @@ def _gated_proposer(found: re.Match[str]) -> Alias:
     return Alias(f"{proposer}{horizon}+{gate}{arguments}{at}{rule}", found[0])
 
 
-def _harm(found: re.Match[str]) -> Alias:
-    proposer, at = found.groups(default="")
-    rule = f"/{BY_TARGET}" * (proposer == DRAFT)
-    return Alias(f"{proposer}+{HARM}{at}{rule}", found[0], "request where the target would act differently")
-
-
 def _gated_draft(found: re.Match[str]) -> Alias:
     gate, rule, proposer, arguments = found.groups(default="")
     return Alias(f"{proposer or DRAFT}+{gate}/{rule}{arguments}", found[0])
@@ -122,11 +116,10 @@ FORMER: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Alias]], ...] = (
         ),
         _gated_proposer,
     ),
-    (re.compile(r"oracle:(draft|plan|corrector)(@[0-9]+(?:\.[0-9]+)?)?", re.ASCII), _harm),
     (re.compile(rf"(\w+):(\w+)(?::(\w+))?({ARGUMENTS})"), _gated_draft),
 )
 """Older grammars, each rewritten to the present one: plan_K, corrector_K and BLEND_K with +L and
-:AGREEMENT; PROPOSER:GATE; oracle:PROPOSER; GATE:RULE."""
+:AGREEMENT; PROPOSER:GATE; GATE:RULE."""
 
 GRAMMAR = (
     "PROPOSER[:NAME=VALUE]*[+GATE[:NAME=VALUE]*[@THRESHOLD]][/RULE[:NAME=VALUE]*] of the proposers "
@@ -135,10 +128,7 @@ GRAMMAR = (
     f"late plan_K+L or plan_K+L:AGREEMENT, with L from 1 to {LONGEST_DELAY}, a BLEND of "
     f"{', '.join(_BLENDED)} and an AGREEMENT of {', '.join(AGREEMENTS)}"
 )
-ORACLE_GRAMMAR = (
-    f"{', '.join(OF_PAPERS)}, any of these with a gate of {', '.join(ORACLES)}, or "
-    "oracle:draft, oracle:plan or oracle:corrector, with a threshold @NUMBER"
-)
+ORACLE_GRAMMAR = f"{', '.join(OF_PAPERS)}, any of these with a gate of {', '.join(ORACLES)}"
 
 
 def parsed(name: str) -> Method | None:

@@ -68,7 +68,7 @@ def test_a_gate_of_any_arguments_is_made_or_is_refused_by_a_text(
 
 
 @pytest.mark.parametrize("number", ["9" * 400, "0" * 33])
-@pytest.mark.parametrize("name", ["oracle:plan", "plan:age", "gate.py:Gate"])
+@pytest.mark.parametrize("name", ["plan:age", "gate.py:Gate"])
 def test_a_number_without_an_end_is_refused_at_bearable_length(name: str, number: str) -> None:
     with pytest.raises(ValueError, match=r": threshold: [09. ]+, must be a finite number") as refused:
         parse_methods(f"{name}@{number}", own=True)
@@ -129,7 +129,6 @@ def test_what_is_no_method_is_named(text: str, named: str) -> None:
         ("pipeinfer", "plan:wait=wait+never@0/likeliest"),
         ("dsi", "plan:wait=wait:verifiers=2+never@0/likeliest"),
         ("kerv", "compensated+always@0/compensated"),
-        ("oracle:corrector@0.5", "corrector+harm@0.5/replace"),
         ("plan:wait=wait", "plan:wait=wait+never@0/replace"),
         ("intent", "intent:steps=400+never@0/replace"),
     ],

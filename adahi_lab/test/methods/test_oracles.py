@@ -24,11 +24,11 @@ def run(policies: Policies, calibration: Calibration, name: str) -> Log:
     return played(Bench("ball", policies, calibration), name, range(4), seed=3)
 
 
-@pytest.mark.parametrize("proposer", ["draft", "plan"])
+@pytest.mark.parametrize("name", ["draft+harm@{}/by_target", "plan+harm@{}"])
 def test_who_asks_less_wherever_it_would_do_what_the_target_would(
-    policies: Policies, calibration: Calibration, proposer: str
+    policies: Policies, calibration: Calibration, name: str
 ) -> None:
-    logs = [run(policies, calibration, f"oracle:{proposer}@{at}") for at in ("0.0", "0.5", "1000")]
+    logs = [run(policies, calibration, name.format(at)) for at in ("0.0", "0.5", "1000")]
     rates = [log.transmitted[log.active].mean() for log in logs]
     assert rates[0] > 0.9
     assert rates[0] > rates[1] > rates[2]
@@ -41,7 +41,7 @@ def test_harm_is_the_distance_to_what_the_target_would_do(
 ) -> None:
     assert policies.plans is not None
     still = replace(policies, plans=Constant(policies.plans.signature, [0.05, -0.02]))
-    log = run(still, calibration, "oracle:plan@0.1")
+    log = run(still, calibration, "plan+harm@0.1")
     harm = log.score[log.active & ~log.transmitted]
     assert harm.max() < 1e-6  # what is planned is what would be planned
     horizon = policies.plans.signature.horizon
@@ -49,27 +49,27 @@ def test_harm_is_the_distance_to_what_the_target_would_do(
 
 
 def test_its_names_are_methods_that_no_robot_can_run(policies: Policies, calibration: Calibration) -> None:
-    assert parse_methods("oracle:draft@0.3,oracle:plan") == ["oracle:draft@0.3", "oracle:plan"]
-    with pytest.raises(ValueError, match="methods: 'oracle:plan'"):
-        parse_methods("oracle:plan", on_air=True)
-    for name in ("oracle:chess", "oracle:plan@x", "oracle:plan@-1"):
+    assert parse_methods("draft+harm@0.3/by_target,plan+harm") == ["draft+harm@0.3/by_target", "plan+harm"]
+    with pytest.raises(ValueError, match=r"methods: 'plan\+harm'"):
+        parse_methods("plan+harm", on_air=True)
+    for name in ("oracle:plan", "plan+harm@x"):
         assert name not in METHODS
-    drafting, planning = METHODS["oracle:draft@0.3"], METHODS["oracle:plan"]
+    drafting, planning = METHODS["draft+harm@0.3/by_target"], METHODS["plan+harm"]
     assert not drafting.by_plans
     assert planning.by_plans
     assert not runs_on_robot(planning)
-    bench = Bench("ball", policies, replace(calibration, thresholds={"oracle:plan": 0.7}))
+    bench = Bench("ball", policies, replace(calibration, thresholds={"plan+harm": 0.7}))
     assert planning.threshold(bench) == ("harm", 0.7)
     assert drafting.threshold(bench) == ("harm", 0.3)
-    with pytest.raises(ValueError, match="oracle:corrector@1: there is no corrector"):
-        METHODS["oracle:corrector@1"].threshold(bench)
+    with pytest.raises(ValueError, match=r"corrector\+harm@1: there is no corrector"):
+        METHODS["corrector+harm@1"].threshold(bench)
     for method in (drafting, planning):
         assert demands(method, bench).needs[-1] == "what no robot knows"
 
 
 def test_chance_takes_its_place_at_its_rate(comparison: Comparison) -> None:
     figures = {"transmission_rate": 0.4, "steps_per_episode": 30.0}
-    for name, proposer in (("oracle:draft@0.3", "draft"), ("oracle:plan@0.3", "plan")):
+    for name, proposer in (("draft+harm@0.3/by_target", "draft"), ("plan+harm@0.3", "plan")):
         baseline = random_baseline(Entry(METHODS[name], comparison, range(2), name, "itself"), figures)
         assert baseline is not None
         assert (baseline.method.proposer, baseline.method.gate) == (proposer, "random")
