@@ -22,6 +22,15 @@ def followed(watch: AssignmentWatch, assignment: int) -> AssignmentWatch:
     return watch
 
 
+def test_a_new_assignment_counts_once() -> None:
+    watch = AssignmentWatch()
+    assert not watch.noticed(Notice(START_NS, 0))
+    assert watch.noticed(Notice(START_NS, 1, 1))
+    assert watch.outdated
+    assert not watch.noticed(Notice(START_NS, 1, 1))
+    assert not followed(watch, 1).outdated
+
+
 def test_older_notices_and_those_about_other_robots_change_nothing() -> None:
     watch = AssignmentWatch()
     watch.noticed(Notice(START_NS, 5, 5))

@@ -63,10 +63,3 @@ def test_seconds_are_control_steps_of_each_task_with_information_age(
 )
 def test_what_no_link_can_be_is_refused(arguments: tuple[str, ...], output: str, fails: Fails) -> None:
     assert fails("lab", "curve", *arguments) == f"adahi: {output}\n"
-
-
-def test_outages_have_some_time_between_them(run: Run) -> None:
-    ended = run("lab", "curve", "outage", "--between", "0", status=2)
-    output = " ".join(ended.output.split())
-    assert "--between" in output
-    assert "greater than or equal to 1" in output

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from adahi_ros import cli
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policies.registry import POLICIES
 from test.bags.conftest import run
@@ -196,18 +194,6 @@ def test_an_unavailable_target_ends_it_and_the_same_command_resumes(
     shutil.rmtree(tmp_path / "arm")
     run(*words)
     assert (tmp_path / "arm" / "corrector.safetensors").read_bytes() == stopped
-
-
-def test_another_file_of_the_target_is_another_target(
-    in_bag: Callable[..., Path], seeing_options: list[Any], tmp_path: Path
-) -> None:
-    bag = in_bag(messages(3))
-    words = [str(each) for each in ("train", "corrector", bag, *seeing_options)]
-    for count in (1, 1, 2):
-        if count == 2:
-            (tmp_path / "target.yaml").write_text("{kind: seeing, gain: 3.0}")
-        assert CliRunner().invoke(cli.app, words, catch_exceptions=False).exit_code == 0
-        assert len(list((tmp_path / "arm" / "planned").iterdir())) == count
 
 
 def test_a_target_that_reads_images_is_calibrated_by_its_recorded_plans(

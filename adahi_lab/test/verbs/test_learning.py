@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from inspect import signature
 from pathlib import Path
 
 import pytest
 
-from adahi_lab.cli.learning import Learning, learn
-from adahi_lab.training.learn import LearningConfig
-from adahi_lab.training.learn_rounds import Rounds
-from adahi_lab.training.reservoir import MOST
 from adahi_ros.core.assets import asset
 from adahi_ros.policies.backends import load_policy
 from test.cli.conftest import Fails, Measured, Run
@@ -110,11 +105,3 @@ def test_what_is_of_corrections_alone_is_refused_without(
     found = fails("train", "ball", "--out", out, *arguments)
     assert f"{output}, must be left out where --from-corrections is not given" in found
     assert not out.exists()
-
-
-def test_what_is_learned_by_default_is_reported_once() -> None:
-    """The options have the numbers of what they set, which help does not load."""
-    assert Learning().config() == LearningConfig()
-    assert Learning().most == MOST
-    names = "rounds", "episodes", "ask", "explore", "rate", "evaluated"
-    assert Rounds(*(signature(learn).parameters[name].default for name in names)) == Rounds()

@@ -87,16 +87,6 @@ def acting(tmp_path: Path) -> Path:
     return folder
 
 
-def test_intents_are_replayed_from_the_folder_of_the_plans(ball: Path, acting: Path, tmp_path: Path) -> None:
-    figures = tmp_path / "replay.json"
-    run("bag", "evaluate", ball, "--params", OF_THE_BALL, "--plans", acting, "--picture", tmp_path / "a.png",
-        "--methods", "intent,intent_of_plan,intent+age@9", "--json", figures)  # fmt: skip
-    found = json.loads(figures.read_text())["methods"]
-    calls = {name: each["calls"] for name, each in found.items()}
-    steps = found["intent"]["steps"]
-    assert calls == {"intent": 2, "intent_of_plan": 2, "intent+age@9": 2 * -(-steps // 2 // 10)}
-
-
 def test_a_parameter_file_of_a_robot_with_intents_is_replayed(
     ball: Path, acting: Path, tmp_path: Path, fails: Callable[..., str]
 ) -> None:
