@@ -97,7 +97,7 @@ class Envelope:
             governor.begin(position)
 
     def begin_displaced(
-        self, measured: np.ndarray | None, elapsed_s: float, moved: np.ndarray | bool = False
+        self, measured: np.ndarray | None, elapsed_s: float, pushed: np.ndarray | None = None
     ) -> bool:
         """Do as `begin` for entries measured further than `max_step` from their commanded position.
 
@@ -106,7 +106,7 @@ class Envelope:
         Args:
             measured: as in `admit`.
             elapsed_s: since the last command.
-            moved: (A,) bool, further entries to begin at their measured position.
+            pushed: (A,), where other entries stand still now, NaN for those that keep their velocity.
 
         Returns:
             Whether there are any.
@@ -116,22 +116,25 @@ class Envelope:
         """
         interval_s, displaced = self._interval(elapsed_s), False
         self._slow(elapsed_s)
-        moves = np.broadcast_to(moved, len(self._governors)).tolist()
-        for governor, position, begins in zip(self._governors, self._measured(measured), moves, strict=True):
-            if begins or governor.strays(position, interval_s):
+        places = self._unknown if pushed is None else pushed.tolist()
+        for governor, position, place in zip(self._governors, self._measured(measured), places, strict=True):
+            if not governor.strays(position, interval_s):
+                if not math.isnan(place):
+                    governor.begin(place)
+            else:
                 governor.begin(position)
                 displaced = True
         return displaced
 
-    def start(self, commanded: np.ndarray, measured: np.ndarray, moved: np.ndarray | bool) -> np.ndarray:
-        """Return positions (A,) to start from: measured, of moved or displaced entries; else commanded.
+    def start(self, commanded: np.ndarray, measured: np.ndarray, every: bool) -> np.ndarray:
+        """Return positions (A,) to start from: measured, of every entry or of displaced ones; else commanded.
 
         Args:
             commanded: (A,), the last command.
             measured: (A,), NaN where unknown.
-            moved: (A,) bool, or one for all, beside entries further than `max_step` from their command.
+            every: else only entries further than `max_step` from their command.
         """
-        moved = moved | (np.abs(measured - commanded) > self.limits.max_step)
+        moved = every | (np.abs(measured - commanded) > self.limits.max_step)
         return np.where(np.isfinite(measured) & moved, measured, commanded)
 
     @property
@@ -277,19 +280,19 @@ class Following:
         window = self._window(now_s)
         if not self._checks or measured is None or not window or now_s - self._since_s < WINDOW_S:
             return None
-        beyond = np.flatnonzero(_outside(measured, window) > self._limit)
+        beyond = np.flatnonzero(np.abs(_outside(measured, window)) > self._limit)  # false where unknown
         return int(beyond[0]) if len(beyond) else None
 
-    def distance(self, measured: np.ndarray, left: np.ndarray, now_s: float) -> np.ndarray:
-        """Return how far (A,) an arm is measured from all positions where its commands may have brought it.
+    def beyond(self, measured: np.ndarray, expected: Sequence[np.ndarray], now_s: float) -> np.ndarray:
+        """Return how far (A,) an arm is measured beyond the places where its commands may have brought it.
 
         Args:
             measured: (A,), NaN where unknown.
-            left: (A,), where it was measured at the last command, which it never quite reaches; NaN: unknown.
+            expected: places (A,) beside the commands themselves, which an arm never quite reaches.
             now_s: the time.
         """
         window = self._window(now_s)
-        return _outside(measured, [*window, left]) if window else np.zeros_like(measured)
+        return _outside(measured, [*window, *expected]) if window else np.zeros_like(measured)
 
     def _window(self, now_s: float) -> list[np.ndarray]:
         """Forget commands from before the window; return the others (A,), oldest first."""
@@ -299,10 +302,9 @@ class Following:
 
 
 def _outside(measured: np.ndarray, places: list[np.ndarray]) -> np.ndarray:
-    """Return the distance (A,) of a position from the range of places (A,), NaN where it is unknown."""
-    with np.errstate(invalid="ignore"):
-        low, high = np.fmin.reduce(places), np.fmax.reduce(places)
-        return np.asarray(np.maximum(0.0, np.maximum(low - measured, measured - high)))
+    """Return how far (A,) a position is below (negative) or above the range of places (A,); NaN: unknown."""
+    low, high = np.fmin.reduce(places), np.fmax.reduce(places)
+    return np.asarray(np.minimum(measured - low, 0.0) + np.maximum(measured - high, 0.0))
 
 
 TURN = 2.0 * math.pi
@@ -383,7 +385,7 @@ class Motion:
         resting: positions were held in a gap, and have not been moved since.
         anywhere: the arm may start anywhere.
         pressed_at: (A,), where it was measured at the newest press since it moved; None without one.
-        left_at: (A,), where it was measured at the newest action; None where that is unknown.
+        left: (A,) each, where it was measured at the newest action, and the command before; None: unknown.
     """
 
     period_s: float
@@ -397,7 +399,7 @@ class Motion:
     resting: bool = False
     anywhere: bool = True
     pressed_at: np.ndarray | None = None
-    left_at: np.ndarray | None = None
+    left: tuple[np.ndarray, np.ndarray] | None = None
 
     def elapsed_s(self, now_s: float) -> float:
         """Return the time since the last command, for the next one."""
@@ -419,10 +421,10 @@ class Motion:
         self.speeds = (command - self.at) / self.interval_s if known else None
         self.at = command
 
-    def begins(self, measured: np.ndarray | None, now_s: float) -> None:
-        """Note that the next command moves the arm, and where (A,) it is measured."""
+    def begins(self, left: tuple[np.ndarray, np.ndarray] | None, now_s: float) -> None:
+        """Note that the next command moves the arm; see `left`."""
         self.moving, self.resting, self.rested, self.moved_s = True, False, 0, now_s
-        self.anywhere, self.pressed_at, self.left_at = False, None, measured
+        self.anywhere, self.pressed_at, self.left = False, None, left
 
     def brakes(self, at_rest: bool) -> None:
         """Note a command that brakes the arm; at rest, it stands once it has reached it."""

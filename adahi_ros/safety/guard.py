@@ -24,7 +24,7 @@ LASTING = frozenset(REPORTED_AS.values()) | {Intervention.UNVERIFIED}  # counted
 HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 WITH_PERSON = frozenset((Hold.TAKEN, Hold.UNLIKE))  # let the commands pass of a person who has taken over
 NOTHING: frozenset[Hold] = frozenset()
-PUSHED = 0.05  # of max_step: an arm that is measured this far from its commands was pushed; less is noise
+PUSHED = 0.05  # of max_step; less is noise
 ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
 OWED = frozenset((Intervention.DISABLED, Intervention.STALE, Intervention.DEACTIVATED))
 
@@ -52,10 +52,10 @@ class Guard:
     So a hold in a gap sends positions nothing: the last one would bring back an arm that was moved meanwhile.
 
     Motion starts at the measured position once the robot has rested for `SETTLED_S`. Earlier it starts at the
-    last command, because the measurement lags; after a pause, an entry that is measured where no command
-    brought it starts there. An entry further than `max_step` from there was displaced: it
-    starts at its measured position after a press that follows the measurement; at once after an activation
-    or in a new episode.
+    last command, because the measurement lags. An entry that was pushed in a pause starts as far from the
+    last command as it was pushed: so one that hangs below its commands does not creep. An entry further than
+    `max_step` from the last command was displaced: it starts at its measured position after a press that
+    follows the measurement; at once after an activation or in a new episode.
 
     Attributes:
         counts: interventions since it was started.
@@ -243,7 +243,7 @@ class Guard:
             return self._stand(Intervention.WORKSPACE, now_s)
         elapsed_s = motion.elapsed_s(now_s)
         self._held, self._why = False, None
-        motion.begins(measured, now_s)
+        motion.begins(None if measured is None or before[1] is None else (measured, before[1]), now_s)
         began = (Intervention.DISPLACED,) if displaced else ()
         self.velocities = motion.velocities(admitted.action, elapsed_s, self._envelope.limits.velocity)
         self._commanded = self._put(Admitted(admitted.action, began + admitted.interventions))
@@ -343,24 +343,36 @@ class Guard:
 
     def _begin(self, measured: np.ndarray | None, gap: bool, now_s: float) -> bool:
         """Start at the robot's position after a hold or a gap; return whether it was displaced meanwhile."""
-        motion, moved = self._motion, self._moved(measured, now_s)
-        displaced = self._envelope.begin_displaced(measured, now_s - motion.put_s, moved)
+        motion, pushed = self._motion, self._pushed(measured, now_s)
+        displaced = self._envelope.begin_displaced(measured, now_s - motion.put_s, pushed)
         settled = (gap or not motion.moving) and now_s - motion.moved_s >= SETTLED_S
         if settled:
             self._envelope.begin(measured)
         if settled or displaced:
             self._following.reset()
-            if measured is not None and motion.at is not None:
-                motion.at, motion.speeds = self._envelope.start(motion.at, measured, moved | settled), None
-        return displaced
+        if (settled or displaced or pushed is not None) and measured is not None and motion.at is not None:
+            motion.at, motion.speeds = self._start(motion.at, measured, settled, pushed), None
+        return displaced or pushed is not None
 
-    def _moved(self, measured: np.ndarray | None, now_s: float) -> np.ndarray:
-        """Return the entries (A,) that something else than commands moved in a pause, as far as is known."""
+    def _start(
+        self, at: np.ndarray, measured: np.ndarray, settled: bool, pushed: np.ndarray | None
+    ) -> np.ndarray:
+        start = self._envelope.start(at, measured, settled)
+        return start if pushed is None else np.where((start == at) & np.isfinite(pushed), pushed, start)
+
+    def _pushed(self, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
+        """Return where (A,) entries start that no command moved in a pause, NaN for others; None for none.
+
+        An arm that never reaches its commands, such as one that hangs, may have moved as far as they did
+        since the newest action.
+        """
         motion, positions = self._motion, self._envelope.positions
-        if measured is None or motion.left_at is None or not motion.pause(now_s):
-            return np.zeros(len(positions), dtype=bool)
-        off = self._following.distance(measured, motion.left_at, now_s)  # NaN where unknown
-        return positions & (off > PUSHED * self._envelope.limits.max_step)
+        if measured is None or motion.at is None or motion.left is None or not motion.pause(now_s):
+            return None
+        left, before = motion.left
+        off = self._following.beyond(measured, (left, left + motion.at - before), now_s)
+        pushed = positions & (np.abs(off) > PUSHED * self._envelope.limits.max_step)  # false where unknown
+        return np.where(pushed, motion.at + off, np.nan) if pushed.any() else None
 
     def place(self, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
         """Return where (A,) a robot at rest starts to move, NaN where unknown; `measured` as in `act`."""
@@ -368,8 +380,8 @@ class Guard:
         if measured is None or at is None:
             return measured if at is None else at
         measured = self._unwrapped(measured, at)
-        moved = self._moved(measured, now_s)
-        return self._envelope.start(at, measured, moved | (now_s - self._motion.moved_s >= SETTLED_S))
+        settled = now_s - self._motion.moved_s >= SETTLED_S
+        return self._start(at, measured, settled, self._pushed(measured, now_s))
 
     def _refused(self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float) -> bool:
         """Whether a judge refuses an action, or the arm's braking path from it."""

@@ -184,6 +184,23 @@ def test_an_arm_that_hangs_below_its_commands_does_not_creep_in_gaps(pause_s: fl
             np.testing.assert_allclose(outgoing.command, place, atol=1e-9)
 
 
+@pytest.mark.parametrize("late_s", [0.1, 0.3, 0.4])
+@pytest.mark.parametrize(("sag", "load", "push"), [(0.02, 0.01, 0.0), (0.02, 0.0, 0.03), (0.02, 0.0, -0.03)])
+def test_an_arm_that_hangs_lower_or_was_pushed_once_does_not_creep(
+    late_s: float, sag: float, load: float, push: float
+) -> None:
+    arm = TwoEntries(ARM, ["positions"] * 2, max_step=0.1)
+    command, at = np.array([0.1, 0.2]), np.array([0.1, 0.2])
+    for step in range(200):
+        arm.now_s += late_s - PERIOD_S if step > 10 else 0.0
+        hangs = sag + (load if step > 40 else 0.0)
+        at = command - hangs if step > 2 else at
+        outgoing = arm.limit([7.0, 3.0], list(at + (push if step == 50 else 0.0)))
+        assert outgoing.command is not None
+        command = outgoing.command
+    assert np.abs(command - [0.1, 0.2]).max() <= abs(push) + load + sag + 1e-9
+
+
 @PAUSES
 def test_a_measurement_that_lags_does_not_bring_an_arm_back(pause_s: float) -> None:
     arm = TwoEntries(ARM, ["positions"] * 2, max_step=0.2)
