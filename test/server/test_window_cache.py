@@ -148,6 +148,17 @@ def test_an_image_is_encoded_once() -> None:
     assert len(encoded) == CAMERAS * (H + 3)
 
 
+def test_no_robot_has_the_windows_of_another() -> None:
+    sent, robot = SentWindows(), Camera("state", 2)
+    cache = robot.cache()
+    cache.keep("a", cache.complete("a", sent.update(robot.sent(0))), 0.0)
+    sent.replied(robot.sent(0), kept=True)
+    update = sent.update(robot.sent(1))
+    assert bits(cache.complete("a", update).values) == bits(robot.meant(1))
+    with pytest.raises(RequestError, match=re.escape("send the whole window")):
+        cache.complete("b", update)
+
+
 def known(cache: WindowCache, name: str, window: KnownWindow) -> bool:
     try:
         cache.complete(name, WireWindow(window.digest, WireRows(b""), b""))
@@ -166,6 +177,20 @@ def test_old_windows_are_forgotten() -> None:
     for window in windows:
         assert cache.keep("a", window, 0.0)
     assert [known(cache, "a", window) for window in windows] == [False] + [True] * WINDOWS_KEPT
+
+
+def test_robots_unheard_for_long_are_forgotten_and_others_take_their_place() -> None:
+    robot = Camera("state", 1)
+    cache = robot.cache(robots=2, max_age_s=10.0)
+    window = cache.complete("a", SentWindows().update(robot.sent(0)))
+    assert cache.keep("a", window, 0.0)
+    assert cache.keep("b", window, 5.0)
+    assert cache.keep("a", window, 9.0)
+    assert not cache.keep("c", window, 15.0)  # both are young
+    assert cache.keep("c", window, 15.1)
+    assert [known(cache, name, window) for name in "abc"] == [True, False, True]
+    assert cache.keep("d", window, 25.2)
+    assert [known(cache, name, window) for name in "abcd"] == [False, False, False, True]
 
 
 def test_no_flood_of_new_names_costs_a_robot_its_windows() -> None:

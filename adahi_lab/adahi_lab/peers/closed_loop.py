@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -159,18 +159,10 @@ class RecordedTask(CommandedTask):
         self._carried = self._link.carried() or (0, 0)
         self._cut_at = cut_step(self._seed, self.episode) if self._outage_s else -1
 
-    def take(
-        self,
-        action: np.ndarray,
-        stamp_ns: int | None,
-        now_ns: int,
-        velocities: np.ndarray | None = None,
-        time_from_start_s: float | None = None,
-        ahead: Sequence[np.ndarray] = (),
-    ) -> bool:
+    def take(self, *command: Any, **how: Any) -> bool:
         """See `CommandedTask`."""
         before = self._command
-        moves = super().take(action, stamp_ns, now_ns, velocities, time_from_start_s, ahead)
+        moves = super().take(*command, **how)
         if self._command is not before:
             self._moved = True
             if before is None:
