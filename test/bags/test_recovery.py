@@ -131,16 +131,6 @@ def test_a_definition_that_is_none_is_reported(half: Callable[..., Any], tmp_pat
         recover(bag, tmp_path / "new")
 
 
-def test_a_damaged_bag_says_how_to_recover_it(
-    lines: list[Any], in_bag: Callable[..., Path], tmp_path: Path
-) -> None:
-    bag = in_bag(lines)
-    (file,) = bag.glob("*.mcap")
-    file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(BagError, match=f"{file.name}: expected a rosbag2, .*repair {bag} --out NEW'"):
-        list(read_bag(bag, WANTED))
-
-
 def test_a_bag_of_several_files_becomes_one(
     lines: list[Any], in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:

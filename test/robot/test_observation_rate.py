@@ -64,13 +64,6 @@ def test_late_observations_are_a_warning_that_names_both_periods(observed: Obser
     assert observed.news == [News(Level.WARN, message)]  # logged once
 
 
-@pytest.mark.parametrize("jitter", [0.0, 0.9])
-def test_jitter_is_no_lateness(observed: Observed, jitter: float) -> None:
-    observed.arrive(1.05 * PERIOD_S, jitter)
-    assert set(observed.health) == {(Level.OK, "stepping")}
-    assert observed.news == []
-
-
 def test_the_warning_ends_when_observations_are_in_time(observed: Observed) -> None:
     observed.arrive(1.2 * PERIOD_S)
     observed.arrive(PERIOD_S, seconds=4.0)
