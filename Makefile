@@ -6,7 +6,8 @@ export PYTHON ROS
 OTHER := $(filter-out jazzy,$(ROS))
 VENV := .venv$(if $(OTHER),-$(OTHER))
 LEROBOT := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/adahi_ros/lerobot/venv
-WITH_LEROBOT := test/policies/remote/test_lerobot_target.py test/system/test_lerobot_drive.py
+WITH_LEROBOT := test/policies/remote/test_lerobot_target.py test/system/test_lerobot_drive.py \
+    adahi_lab/test/datasets/test_filmed_dataset.py
 TESTS := $(if $(OTHER),test/nodes test/system,test)
 
 .DEFAULT_GOAL := help

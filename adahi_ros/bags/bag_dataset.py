@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -189,6 +189,26 @@ def read_dataset(
     intervals_s = {topic: np.array(each) / NANOSECONDS for topic, each in totals.intervals_ns.items()}
     summary = totals.summary(contract, trajectories)
     return BagDataset(trajectories, stamps_ns, places, instructions, intervals_s, summary)
+
+
+def observations_of(
+    path: Path, contract: Contract, namespace: str, instructed: bool
+) -> Iterator[Observation]:
+    """Yield the observations of a bag with their images, numbered as in `BagDataset.places`.
+
+    Raises:
+        BagError: it is no longer readable.
+    """
+    assembler = ObservationAssembler(contract, None if contract.images_for_target else encoder_of(contract))
+    # The dataset has already reported or refused a truncated bag.
+    for received in read_bag(path, topics_of(contract), beside(instructed), namespace, lambda loss: None):
+        if received.topic in contract.channels:
+            try:
+                observation = assembler.add(received.topic, received.message, received.received_ns)
+            except InputError:
+                continue  # the dataset has counted it
+            if observation is not None:
+                yield observation
 
 
 def beside(instructed: bool) -> Kinds:

@@ -17,12 +17,9 @@ import numpy as np
 
 from adahi_lab.calibration.lerobot_recording import LeRobotRecording, is_lerobot
 from adahi_ros.acceptance.replace import Replace
-from adahi_ros.bags.bag_dataset import BagDataset, beside, encoder_of
-from adahi_ros.bags.bag_reader import read_bag
-from adahi_ros.bags.recorded_topics import topics_of
-from adahi_ros.contract.assembler import Observation, ObservationAssembler
+from adahi_ros.bags.bag_dataset import BagDataset, observations_of
+from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.contract import BY_CONTRACT, Contract
-from adahi_ros.contract.fields import InputError
 from adahi_ros.core.assets import ENCODERS, named
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.protocol.description import Description, Wants
@@ -238,14 +235,4 @@ def _observations(path: Path, query: Query, instructed: bool, signature: Signatu
         recording = LeRobotRecording.read_from(path, contract)
         yield from recording.observations([*cameras, *(image.name for image in signature.images)])
         return
-    encode = None if contract.images_for_target else encoder_of(contract)
-    assembler = ObservationAssembler(contract, encode)
-    # The dataset has already reported or refused a truncated bag.
-    for received in read_bag(path, topics_of(contract), beside(instructed), namespace, lambda loss: None):
-        if received.topic in contract.channels:
-            try:
-                observation = assembler.add(received.topic, received.message, received.received_ns)
-            except InputError:
-                continue  # the dataset has counted it
-            if observation is not None:
-                yield observation
+    yield from observations_of(path, contract, namespace, instructed)

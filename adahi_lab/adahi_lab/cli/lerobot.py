@@ -10,7 +10,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from adahi_lab.cli import options
-from adahi_ros.cli.options import number
+from adahi_ros.cli.options import Namespace, number
 from adahi_ros.cli.terminal import command_line, say
 
 
@@ -87,9 +87,21 @@ def dataset(
 
 def export(
     data: Annotated[
-        Path, Argument(help="File of 'adahi data simulate', or a folder for 'adahi train policy --data'.")
+        list[Path],
+        Argument(
+            help="File of 'adahi data simulate', or a folder for 'adahi train policy --data'. Or bags, with "
+            "their images, which LeRobot writes."
+        ),
     ],
     out: Annotated[Path, Option(help="Folder to write, for LeRobot's trainer.")],
+    contract: Annotated[
+        str | None, Option(help="Of bags: a shipped contract's name, or a YAML file.")
+    ] = None,
+    namespace: Namespace = "",
+    images: Annotated[
+        bool, Option("--images", help="Of bags: images in the rows instead of videos.")
+    ] = False,
+    keep_failures: options.KeepFailures = False,
     fps: Annotated[
         float | None,
         number("Control steps per second. Default: of the task or the contract.", 0.1, 1000.0),
@@ -102,23 +114,59 @@ def export(
         str | None, Option(help="Task description, one sentence. Default: the task's name.")
     ] = None,
 ) -> None:
-    """Write recorded episodes without images as a LeRobotDataset of format 3, to train LeRobot's policies."""
+    """Write episodes, or bags with their images, as a LeRobotDataset of format 3, for LeRobot's trainer."""
     from adahi_lab.datasets.dataset_writer import save_dataset
     from adahi_lab.tasks import TASKS, make
     from adahi_ros.bags.bag_dataset import CONTRACT, TRAJECTORIES
+    from adahi_ros.bags.bag_files import is_bag
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.core.trajectories import Trajectories
 
-    recorded = Trajectories.load(data / TRAJECTORIES if data.is_dir() else data)
+    if is_bag(data[0]):
+        options.left_out(f"data ({data[0]}) is a bag", fps=fps, joints=joints)
+        _export_bags(data, out, contract, namespace, images, keep_failures, instruction)
+        return
+    options.left_out("data is no bag", contract=contract)
+    if len(data) > 1:
+        raise ValueError(f"data: {data[1]}, must be one file or folder, unless bags are given")
+    (source,) = data
+    recorded = Trajectories.load(source / TRAJECTORIES if source.is_dir() else source)
     if recorded.task in TASKS:
         spec = make(recorded.task).spec
         joints = len(spec.joint_names) if joints is None else joints
         fps = spec.control_rate_hz if fps is None else fps
-    elif fps is None and (data / CONTRACT).is_file():
-        fps = load_contract(str(data / CONTRACT)).rate_hz
+    elif fps is None and (source / CONTRACT).is_file():
+        fps = load_contract(str(source / CONTRACT)).rate_hz
     if fps is None:
         raise ValueError(f"--fps: none, must be given for {recorded.task}, which has no task or contract")
     if recorded.image_features.shape[1]:
-        say(f"{data}: left out of the observations: features of images")
+        say(f"{source}: left out of the observations: features of images")
     save_dataset(out, recorded, fps, joints or 0, instruction or recorded.task)
     say(f"{out}: {len(recorded)} episodes, {len(recorded.observations)} steps of {recorded.task}, {fps:g} Hz")
+
+
+def _export_bags(
+    bags: list[Path],
+    out: Path,
+    contract: str | None,
+    namespace: str,
+    images: bool,
+    keep_failures: bool,
+    instruction: str | None,
+) -> None:
+    from adahi_lab.datasets.filmed_dataset import save_filmed
+    from adahi_ros.bags.bag_dataset import read_dataset
+    from adahi_ros.contract.parsing import load_contract
+
+    if contract is None:
+        raise ValueError("--contract: none, must say what a step of the bags is")
+    if out.exists():
+        raise ValueError(f"--out: {out}, is there already, must be a new folder")
+    read = load_contract(contract)
+    sentence = instruction or read.robot_type
+    dataset = read_dataset(bags, read, namespace, keep_failures, instruction=sentence, on_measured=say)
+    save_filmed(out, dataset, bags, read, namespace, videos=not images)
+    data = dataset.trajectories
+    for fault in dataset.summary["faults"].values():
+        say(f"passed over {fault['count']} times, such as: {fault['first']}")
+    say(f"{out}: {len(data)} episodes, {len(data.observations)} steps of {data.task}, {read.rate_hz:g} Hz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,16 @@ def test_of_a_robot_that_nothing_is_known_of_the_rate_must_be_given(
     requested = ("data", "to-lerobot", tmp_path, "--out", tmp_path / "dataset")
     assert "--fps: none, must be given for arm" in fails(*requested)
     run(*requested, "--fps", "10", "--joints", "1")
+
+
+def test_bags_become_a_dataset_by_lerobot_alone(
+    bag: Path, contract_file: Path, tmp_path: Path, fails: Fails
+) -> None:
+    requested = ("data", "to-lerobot", bag, "--out", tmp_path / "dataset")
+    assert "--contract: none, must say what a step of the bags is" in fails(*requested)
+    assert "fps: 10.0, must be left out where data" in fails(*requested, "--fps", "10")
+    if find_spec("lerobot") is None:
+        assert "LeRobot: lerobot: not installed; pip" in fails(*requested, "--contract", contract_file)
 
 
 def test_what_is_no_policy_is_reported(tmp_path: Path, fails: Fails) -> None:
