@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of unpacked data, checked while unpacking: a small file can expand to gigabytes."""
+"""Limits of unpacked data, checked while unpacking: a small file can expand to gigabytes.
+
+It also lets the library open an mcap with channels that are not ROS's.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
+from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat
 from rosbags.rosbag2 import reader as library
 from rosbags.rosbag2 import storage_mcap
 from rosbags.rosbag2.storage_mcap import zstd  # type: ignore[attr-defined]
@@ -109,8 +113,26 @@ def _packed_size(packed: Any) -> int:
     return size
 
 
+OF_ROS = ("ros2msg", "ros2idl", "omgidl", "")  # encodings of definitions
+_library_definition = storage_mcap.get_msgdef
+
+
+def read_text(content: BinaryIO) -> str:
+    """Return a string of an mcap; the schema of a channel that is not ROS's may be no text."""
+    return storage_mcap.read_bytes(content).decode(errors="replace")
+
+
+def definition_of(schema: storage_mcap.Schema | None) -> MessageDefinition:
+    """Return the definition in a schema; none where it is not ROS's, such as protobuf's or JSON's."""
+    if schema is not None and schema.encoding not in OF_ROS:
+        return MessageDefinition(MessageDefinitionFormat.NONE, "")
+    return _library_definition(schema)
+
+
 def bind_library() -> None:
     """Make the library's reader unpack within these limits; it has none, and no parameter for them."""
     storage_mcap.decompress = decompress
+    storage_mcap.read_string = read_text  # type: ignore[assignment]
+    storage_mcap.get_msgdef = definition_of
     library.zstd = _Zstd  # type: ignore[assignment,attr-defined]
     library.shutil = _Copies  # type: ignore[assignment,attr-defined]

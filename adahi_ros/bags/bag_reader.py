@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rosbags.interfaces import Connection, MessageDefinitionFormat
+from rosbags.interfaces import Connection, MessageDefinition, MessageDefinitionFormat
 from rosbags.rosbag2 import Reader
 from rosbags.serde import SerdeError
 
@@ -26,7 +26,7 @@ from adahi_ros.bags.definitions import (
     in_words,
     types_of,
 )
-from adahi_ros.bags.partial_bag import PartialBag
+from adahi_ros.bags.partial_bag import PartialBag, read_metadata
 from adahi_ros.bags.recorded_topics import ASSIGNMENTS, NO_TOPICS, Kinds, absolute
 
 CDR_HEADER_BYTES = 4
@@ -78,11 +78,11 @@ def read_bag(
         for topic, kind in ASSIGNMENTS.items() & {**optional, **topics}.items():
             kinds |= {each.topic: (topic, kind) for each in reader.connections if each.msgtype == kind}
         connections = _chosen(path, reader.connections, kinds, needed)
-        decoders = {connection.msgtype: _decoder(path, connection) for connection in connections}
+        decoders = {_definition(connection): _decoder(path, connection) for connection in connections}
         for connection, received_ns, data in reader.messages(connections) if connections else ():
             topic, kind = kinds[connection.topic]
             try:
-                message = decoders[kind](data)
+                message = decoders[_definition(connection)](data)
             except (SerdeError, ValueError, struct.error) as error:
                 raise BagError(
                     f"{path}: {connection.topic}: message {came[topic]}, "
@@ -111,14 +111,17 @@ def _faults_of(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _opened(path: Path, on_loss: OnLoss | None) -> Iterator[Reader | PartialBag]:
-    if on_loss is None:
+    metadata = read_metadata(path) if on_loss is None else None
+    if on_loss is None and not (metadata is not None and metadata.odd):
         with Reader(closed(path)) as reader:
             yield reader
-    else:
-        remains = PartialBag(path)
-        if remains.loss:
-            on_loss(remains.loss)
-        yield remains
+        return
+    remains = PartialBag(path)
+    if remains.loss and on_loss is None:
+        raise BagError(f"{remains.loss}; {how_to_read(path)}")
+    if remains.loss and on_loss is not None:
+        on_loss(remains.loss)
+    yield remains
 
 
 def _chosen(
@@ -143,6 +146,11 @@ def _hint(name: str, there: list[str]) -> str:
     if alike:
         return f"there is {alike[0]}: is the namespace {alike[0].removesuffix(name)}?"
     return f"there are {', '.join(there)}" if there else "the bag has no topics"
+
+
+def _definition(connection: Connection) -> tuple[str, MessageDefinition, str]:
+    """Return what tells the types of two topics apart: one file may define a type twice."""
+    return connection.msgtype, connection.msgdef, connection.digest
 
 
 def _decoder(path: Path, connection: Connection) -> Decode:

@@ -9,15 +9,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from rosbags.interfaces import Connection, Qos
 from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
 
-from adahi_ros.bags.definitions import BagError, types_of
+from adahi_ros.bags.definitions import VERSION, BagError, types_of
 
 STORAGES = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
-VERSION: Final = 9  # of rosbag2's metadata in Jazzy
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat, Nodetype
 from rosbags.serde import SerdeError
@@ -16,6 +16,7 @@ from rosbags.typesys.store import Typestore
 
 from adahi_ros.core.assets import asset
 
+VERSION: Final = 9  # of rosbag2's metadata in Jazzy
 IDL_SEPARATOR = "=" * 80 + "\nIDL: "
 LITTLE_ENDIAN, BIG_ENDIAN = b"\0\1", b"\0\0"  # header of a message in CDR
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from rosbags.interfaces import Connection, ConnectionExtRosbag2
-from rosbags.rosbag2.storage_mcap import Schema, get_msgdef, get_qos, read_bytes, read_string
+from rosbags.rosbag2.storage_mcap import Schema, get_qos, read_bytes
 
-from adahi_ros.bags.bag_bounds import decompress
+from adahi_ros.bags.bag_bounds import decompress, definition_of, read_text
 from adahi_ros.bags.definitions import BagError
 
 MAGIC: Final = b"\x89MCAP0\r\n"
@@ -22,6 +22,7 @@ SCHEMA_HEAD = struct.Struct("<H")
 CHANNEL_HEAD = struct.Struct("<HH")
 MESSAGE_HEAD = struct.Struct("<HIQQ")  # channel, sequence, times of recording and of publishing
 CHUNK_HEAD = struct.Struct("<QQQI")  # first and last time, size, checksum
+NO_SCHEMA = Schema(0, "", "", "")  # of a channel without one
 
 
 def scan(file: Path) -> Iterator[tuple[Connection, int, bytes]]:
@@ -40,10 +41,10 @@ def scan(file: Path) -> Iterator[tuple[Connection, int, bytes]]:
             content = BytesIO(body)
             if what == SCHEMA:
                 (number,) = SCHEMA_HEAD.unpack(content.read(SCHEMA_HEAD.size))
-                schemas[number] = Schema(number, *(read_string(content) for _ in range(3)))
+                schemas[number] = Schema(number, *(read_text(content) for _ in range(3)))
             elif what == CHANNEL:
                 number, of = CHANNEL_HEAD.unpack(content.read(CHANNEL_HEAD.size))
-                connections[number] = _connection(number, schemas[of], content)
+                connections[number] = _connection(number, schemas.get(of) if of else NO_SCHEMA, content)
             elif what == MESSAGE:
                 number, _, time_ns, _ = MESSAGE_HEAD.unpack_from(body)
                 yield connections[number], time_ns, body[MESSAGE_HEAD.size :]
@@ -52,10 +53,12 @@ def scan(file: Path) -> Iterator[tuple[Connection, int, bytes]]:
         raise BagError(f"ends at byte {data.tell()} without having been closed")
 
 
-def _connection(number: int, schema: Schema, content: BinaryIO) -> Connection:
-    topic, encoding, metadata = read_string(content), read_string(content), read_bytes(content)
+def _connection(number: int, schema: Schema | None, content: BinaryIO) -> Connection:
+    if schema is None:
+        raise BagError(f"channel {number}: its schema is not in the file")
+    topic, encoding, metadata = read_text(content), read_text(content), read_bytes(content)
     extension = ConnectionExtRosbag2(encoding, get_qos(metadata))
-    return Connection(number, topic, schema.name, get_msgdef(schema), "", 0, extension, None)
+    return Connection(number, topic, schema.name, definition_of(schema), "", 0, extension, None)
 
 
 def _records(data: BinaryIO, size: int, at: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -73,7 +76,7 @@ def _records(data: BinaryIO, size: int, at: int = 0) -> Iterator[tuple[int, byte
         if what == CHUNK:
             content = BytesIO(data.read(min(length, size)))
             _, _, unpacked, checksum = CHUNK_HEAD.unpack(content.read(CHUNK_HEAD.size))
-            compression = read_string(content)
+            compression = read_text(content)
             content.seek(8, 1)  # length of the following data
             packed_at = at + data.tell() - len(content.getbuffer()) + content.tell()
             packed = content.read()

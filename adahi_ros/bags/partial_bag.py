@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from heapq import heappop, heappush
 from itertools import islice
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from rosbags.interfaces import Connection
+from rosbags.interfaces import Connection, ConnectionExtRosbag2
 from rosbags.rosbag2 import Reader
 from rosbags.rosbag2.storage_mcap import zstd  # type: ignore[attr-defined]  # as the library uses it
 
@@ -27,7 +29,7 @@ from adahi_ros.bags.bag_files import (
     storage_of,
     why_unclosed,
 )
-from adahi_ros.bags.definitions import BagError, check_cdr, in_words
+from adahi_ros.bags.definitions import VERSION, BagError, check_cdr, in_words
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.files import read_bytes
 from adahi_ros.core.yaml_files import parse_yaml
@@ -36,20 +38,36 @@ Message = tuple[Connection, int, bytes]
 """A stored message: its topic, its time in ns, its bytes as CDR."""
 
 SCANS = {MCAP: mcap_scan.scan, SQLITE: sqlite_scan.scan}
+CDR = "cdr"
 PACKED_MESSAGE = b"\x28\xb5\x2f\xfd"  # header of zstd data
 
 
-def whole_messages(file: Path, faults: list[str]) -> Iterator[Message]:
-    """Yield the messages of a file up to its first fault, in the order of the file; note the fault."""
+def whole_messages(file: Path, faults: list[str], others: Counter[str] | None = None) -> Iterator[Message]:
+    """Yield the messages of a file up to its first fault, in the order of the file.
+
+    Args:
+        file: of a bag.
+        faults: gets the fault.
+        others: gets the number of messages that are not CDR, such as JSON, by topic.
+    """
+    others = Counter() if others is None else others
     try:
         with _unpacked(file) as plain:
             for connection, time_ns, data in SCANS[storage_of(file)](plain):
+                if _serialization(connection) != CDR:
+                    others[connection.topic] += 1
+                    continue
                 if data.startswith(PACKED_MESSAGE):
                     data = unpacked(data)
                 check_cdr(data)
                 yield connection, time_ns, data
     except Exception as error:  # noqa: BLE001 (the libraries raise many kinds of errors for invalid data)
         faults.append(f"{file.name}: {in_words(error)}")
+
+
+def _serialization(connection: Connection) -> str:
+    assert isinstance(connection.ext, ConnectionExtRosbag2)
+    return connection.ext.serialization_format
 
 
 @contextmanager
@@ -86,7 +104,7 @@ class PartialBag:
     def __init__(self, path: Path) -> None:
         self._faults: list[str] = []
         self._connections: dict[tuple[str, str], Connection] = {}
-        metadata = _read_metadata(path)
+        metadata = read_metadata(path)
         self._parts = [self._survey(file) for file in self._files(path, metadata)]
         count = sum(part.count for part in self._parts)
         if not count:
@@ -95,7 +113,7 @@ class PartialBag:
             )
         self.connections = list(self._connections.values())
         self.loss = ""
-        if faults := self._faults or _refusal(path):
+        if faults := self._faults or _refusal(path, metadata):
             read_s = sum(part.duration_s for part in self._parts)
             lost = "unknown"
             if metadata is not None:
@@ -148,14 +166,23 @@ class _SoundPart:
 
 @dataclass(frozen=True)
 class _Metadata:
-    """The metadata of a bag."""
+    """The metadata of a bag.
+
+    Attributes:
+        files: names.
+        messages: in all files.
+        duration_s: of all files.
+        odd: the library refuses or misreads them, though every message may be there: no storage is named, as
+            after a `ros2 bag reindex`; they are of a newer ROS; a topic is not CDR; a type is defined twice.
+    """
 
     files: list[str]
     messages: int
     duration_s: float
+    odd: bool
 
 
-def _read_metadata(path: Path) -> _Metadata | None:
+def read_metadata(path: Path) -> _Metadata | None:
     """Return the metadata of a bag; None where they cannot be read."""
     try:
         values = parse_yaml(read_bytes(path / METADATA))["rosbag2_bagfile_information"]
@@ -163,15 +190,29 @@ def _read_metadata(path: Path) -> _Metadata | None:
             [PurePath(name).name for name in values["relative_file_paths"]],
             int(values["message_count"]),
             int(values["duration"]["nanoseconds"]) / NANOSECONDS,
+            _is_odd(values),
         )
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
 
-def _refusal(path: Path) -> list[str]:
+def _is_odd(values: dict[str, Any]) -> bool:
+    topics = [each["topic_metadata"] for each in values["topics_with_message_count"]]
+    definitions = {(each["type"], each.get("type_description_hash", "")) for each in topics}
+    return (
+        not values["storage_identifier"]
+        or values["version"] > VERSION
+        or any(each["serialization_format"] != CDR for each in topics)
+        or len(definitions) > len({kind for kind, _ in definitions})
+    )
+
+
+def _refusal(path: Path, metadata: _Metadata | None) -> list[str]:
     """Return why a bag cannot be opened, although all of its messages are readable."""
     if why := why_unclosed(path):
         return [why]
+    if metadata is not None and metadata.odd:
+        return []
     try:
         with Reader(path):
             return []

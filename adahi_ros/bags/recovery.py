@@ -11,8 +11,8 @@ from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefiniti
 from rosbags.rosbag2 import Writer
 
 from adahi_ros.bags.bag_files import MCAP, files_of, storage_of
-from adahi_ros.bags.bag_writer import STORAGES, VERSION, faults_of_writing
-from adahi_ros.bags.definitions import BagError, carried_types, in_words, types_of
+from adahi_ros.bags.bag_writer import STORAGES, faults_of_writing
+from adahi_ros.bags.definitions import VERSION, BagError, carried_types, in_words, types_of
 from adahi_ros.bags.partial_bag import whole_messages
 
 
@@ -23,10 +23,12 @@ class Recovered:
     Attributes:
         counts: messages of the new bag, by topic.
         faults: why reading of a file stopped early.
+        others: messages that are left out, because they are not CDR, by topic.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
+    others: Counter[str] = field(default_factory=Counter)
 
 
 def recover(path: Path, out: Path) -> Recovered:
@@ -43,7 +45,7 @@ def recover(path: Path, out: Path) -> Recovered:
     """
     found = Recovered()
     files = files_of(path)
-    messages = (message for file in files for message in whole_messages(file, found.faults))
+    messages = (message for file in files for message in whole_messages(file, found.faults, found.others))
     first = next(messages, None)
     if first is None:
         raise BagError(f"{path}: no message in it can be read ({'; '.join(found.faults) or 'it has none'})")

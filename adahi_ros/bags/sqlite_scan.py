@@ -71,16 +71,18 @@ def _connections(database: sqlite3.Connection) -> dict[int, Connection]:
     """Return the topics by their numbers; older databases have fewer columns."""
     tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     known = _rows(database, "message_definitions") if "message_definitions" in tables else []
-    definitions = {
-        each["topic_type"]: MessageDefinition(FORMATS[each["encoding"]], each["encoded_message_definition"])
-        for each in known
-    }
+    definitions: dict[tuple[str, str], MessageDefinition] = {}  # of a type and its hash; of the type alone
+    for each in known:
+        kind, digest = each["topic_type"], each.get("type_description_hash", "")
+        found = MessageDefinition(FORMATS[each["encoding"]], each["encoded_message_definition"])
+        definitions |= {(kind, digest): found, (kind, ""): found}
+    none = MessageDefinition(MessageDefinitionFormat.NONE, "")
     return {
         each["id"]: Connection(
             each["id"],
             each["name"],
             each["type"],
-            definitions.get(each["type"], MessageDefinition(MessageDefinitionFormat.NONE, "")),
+            definitions.get((each["type"], each.get("type_description_hash", "")), none),
             each.get("type_description_hash", ""),
             0,
             ConnectionExtRosbag2(

@@ -70,4 +70,6 @@ def recover_bag(
         found = recover(bag, out)
     for fault in found.faults:
         say(f"{bag}: the rest is lost: {fault}")
+    for topic, count in found.others.items():
+        say(f"{bag}: {topic}: left out, {count} messages that are not CDR")
     say(f"{out}: {sum(found.counts.values())} messages of {len(found.counts)} topics")

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+import struct
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from adahi_ros.bags.bag_reader import Received, read_bag
 from adahi_ros.bags.bag_writer import STORAGES, BagWriter
 from adahi_ros.bags.definitions import BagError, types_of
 from adahi_ros.bags.recorded_topics import absolute
+from adahi_ros.bags.recovery import recover
 from test.bags import conftest as toy
-from test.bags.conftest import FORMS, WANTED, comparable
+from test.bags.conftest import FORMS, STORE, WANTED, comparable
 
 
 def fault(path: Path, topics: dict[str, str] = WANTED, **how: Any) -> str:
@@ -197,3 +199,98 @@ def test_a_damaged_bag_yields_some_of_its_messages_or_a_bag_error(
         message += [each.startswith(str(copy)) for each in losses]
     assert message
     assert all(message)
+
+
+KIND = "adahi_msgs/msg/TaskState"
+TWICE = {"/old": "uint32 episode_id\nfloat64 time\n", "/new": "float64 time\nuint32 episode_id\n"}
+IN_TWO = {
+    "/old": b"\0\1\0\0" + struct.pack("<IId", 7, 0, 0.5),
+    "/new": b"\0\1\0\0" + struct.pack("<dI", 0.5, 7),
+}
+
+
+def check_two_definitions(path: Path) -> None:
+    for on_loss in (None, pytest.fail):
+        found = list(read_bag(path, dict.fromkeys(TWICE, KIND), on_loss=on_loss))
+        assert len(found) == 6
+        assert {(each.message.episode_id, each.message.time) for each in found} == {(7, 0.5)}
+
+
+def test_each_topic_of_a_database_has_its_own_definition_of_a_type(tmp_path: Path) -> None:
+    bag = tmp_path / "two"
+    with Writer(bag, version=9, storage_plugin=StoragePlugin.SQLITE3) as writer:
+        for topic, text in TWICE.items():
+            connection = writer.add_connection(topic, KIND, msgdef=text, rihs01=f"RIHS01_{topic[1:]}")
+            for at in range(3):
+                writer.write(connection, at, IN_TWO[topic])
+    with sqlite3.connect(next(bag.glob("*.db3"))) as database:  # the library writes the first alone
+        added = (9, KIND, "ros2msg", TWICE["/new"], "RIHS01_new")
+        database.execute("INSERT INTO message_definitions VALUES (?, ?, ?, ?, ?)", added)
+    check_two_definitions(bag)
+
+
+@pytest.mark.parametrize("change", [("identifier: mcap", "identifier: ''"), ("version: 9", "version: 10")])
+def test_metadata_that_the_library_refuses_lose_no_message(
+    change: tuple[str, str], lines: list[Any], in_bag: Callable[..., Path]
+) -> None:
+    bag = in_bag(lines)
+    before, metadata = comparable(read_bag(bag, WANTED)), bag / "metadata.yaml"
+    assert change[0] in metadata.read_text()
+    metadata.write_text(metadata.read_text().replace(*change))
+    assert comparable(read_bag(bag, WANTED)) == before
+    assert comparable(read_bag(bag, WANTED, on_loss=pytest.fail)) == before
+    file = next(bag.glob("*.mcap"))
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    assert "cut off or damaged" in fault(bag)
+
+
+def mcap_record(kind: int, body: bytes) -> bytes:
+    return struct.pack("<BQ", kind, len(body)) + body
+
+
+def mcap_text(*texts: bytes) -> bytes:
+    return b"".join(struct.pack("<I", len(text)) + text for text in texts)
+
+
+Schema = tuple[bytes, bytes, bytes]
+"""Name, encoding and text of an mcap's schema."""
+
+
+def write_mcap(path: Path, channels: Mapping[str, tuple[Schema | None, bytes]], count: int) -> None:
+    """Write a message of each channel several times; the encoding of one that is not ROS's is JSON."""
+    magic, last = b"\x89MCAP0\r\n", struct.pack("<QQI", 0, 0, 0)
+    records = [mcap_record(1, mcap_text(b"ros2", b"some"))]
+    for number, (topic, (schema, _)) in enumerate(channels.items(), start=1):
+        if schema is not None:
+            records.append(mcap_record(3, struct.pack("<H", number) + mcap_text(*schema)))
+        encoding = b"cdr" if schema is not None and schema[1] == b"ros2msg" else b"json"
+        head = struct.pack("<HH", number, 0 if schema is None else number)
+        records.append(mcap_record(4, head + mcap_text(topic.encode(), encoding, b"")))
+    for at in range(count):
+        for number, (_, data) in enumerate(channels.values(), start=1):
+            records.append(mcap_record(5, struct.pack("<HIQQ", number, at, at, at) + data))
+    path.write_bytes(magic + b"".join(records) + mcap_record(15, bytes(4)) + mcap_record(2, last) + magic)
+
+
+def test_each_channel_of_an_mcap_has_its_own_definition_of_a_type(tmp_path: Path) -> None:
+    path = tmp_path / "two.mcap"
+    channels = {topic: ((KIND.encode(), b"ros2msg", TWICE[topic].encode()), IN_TWO[topic]) for topic in TWICE}
+    write_mcap(path, channels, 3)
+    check_two_definitions(path)
+
+
+@pytest.mark.parametrize(
+    "schema", [(b"foxglove.Log", b"protobuf", b"\x0a\xff\x01"), (b"Odom", b"jsonschema", b"{}"), None]
+)
+def test_channels_of_another_encoding_do_not_matter(
+    schema: Schema | None, lines: list[Any], tmp_path: Path
+) -> None:
+    kind, path = WANTED["joint_states"], tmp_path / "some.mcap"
+    definition = STORE.generate_msgdef(kind, ros_version=2)[0].encode()
+    data = bytes(STORE.serialize_cdr(lines[0].message, kind))
+    joints = ((kind.encode(), b"ros2msg", definition), data)
+    write_mcap(path, {"/joint_states": joints, "/log": (schema, b"{}")}, 4)
+    for on_loss in (None, pytest.fail):
+        assert len(list(read_bag(path, {"joint_states": kind}, on_loss=on_loss))) == 4
+    recovered = recover(path, tmp_path / "new")
+    assert (recovered.counts, recovered.others) == ({"/joint_states": 4}, {"/log": 4})
