@@ -114,7 +114,8 @@ def survey_bag(
         measured.take(received.topic, received.message, received.received_ns)
     faults, repeated = measured.faults(), dict(+measured.repeated)
     quantiles = passed.quantiles(contract.number_dim)
-    return replace(totals.survey(), measured_twice=faults, repeated=repeated, quantiles=quantiles)
+    found = replace(totals.survey(), measured_twice=faults, repeated=repeated, quantiles=quantiles)
+    return replace(found, grey=passed.grey)
 
 
 def read_dataset(
@@ -304,6 +305,11 @@ class _Pass:
             number = int(message.episode_id) if counted else self._observations[-1].episode
             at_ns = stamp_ns(message.header.stamp) or received.received_ns
             self._results.append(_Result(len(self._observations), number, at_ns, bool(message.success)))
+
+    @property
+    def grey(self) -> str:
+        """See `ObservationAssembler`."""
+        return self._assembler.grey
 
     def quantiles(self, size: int) -> np.ndarray:
         """Return 10, 50 and 90 % of the first numbers of an observation: (3, size); (0, size) of none."""

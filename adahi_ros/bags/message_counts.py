@@ -32,6 +32,7 @@ class BagSurvey:
         missed: by topic, the number of steps dropped for a missing sample of it, and the first fault.
         measured_twice: a line for each joint that two publishers measure.
         repeated: by topic of measured joints, the messages with the stamp of the one before.
+        grey: a warning of cameras without colour; empty without one.
         quantiles: (3, S), of 10, 50 and 90 % of the observations' numbers; empty without observations.
     """
 
@@ -41,6 +42,7 @@ class BagSurvey:
     missed: dict[str, tuple[int, str]]
     measured_twice: tuple[str, ...] = ()
     repeated: dict[str, int] = field(default_factory=dict)
+    grey: str = ""
     quantiles: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)), compare=False)
 
 

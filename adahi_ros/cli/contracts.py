@@ -68,7 +68,8 @@ def check(
 ) -> None:
     """Check a contract and show what it makes; of a bag, how much, and what is refused.
 
-    Exit code 1: two publishers measure one commanded joint in a bag, or the target does not fit.
+    Exit code 1: a bag has no observation, two publishers measure one commanded joint, or the target does not
+    fit.
     """
     from adahi_ros.bags.bag_dataset import survey_bag
     from adahi_ros.contract.parsing import load_contract
@@ -92,7 +93,7 @@ def check(
         unlike = "" if described is None or fault else wants.unlike(described, _observed(read, found))
         if unlike:
             say(f"  {unlike}")
-        wrong |= bool(found.measured_twice or unlike)
+        wrong |= bool(found.measured_twice or unlike or not found.observations)
     if wrong:
         raise Exit(1)
 
@@ -246,6 +247,8 @@ def _found(bag: Path, found: BagSurvey) -> Iterator[str]:
     if not found.refused:
         yield "  nothing was refused"
     yield from (f"  {fault}" for fault in found.measured_twice)
+    if found.grey:
+        yield f"  warning: {found.grey}"
     for topic, count in found.repeated.items():
         if not found.measured_twice:
             yield f"  warning: {topic}: {count} messages repeat the stamp of the one before"

@@ -182,7 +182,14 @@ class ObservationAssembler:
         """The samples that the pending step waits for."""
         self._episode = first_episode
         self._started = False
+        self._grey: dict[str, bool] = {}  # of each camera, whether every image was
         self.clear()
+
+    @property
+    def grey(self) -> str:
+        """A warning of cameras that showed no colour yet; empty without one."""
+        keys = ", ".join(key for key, grey in self._grey.items() if grey)
+        return f"{keys}: no image has colour; if the policy learnt colours, change the encoding" * bool(keys)
 
     def clear(self) -> None:
         """Forget all samples; where the robot counts episodes itself, the next observation starts one."""
@@ -236,6 +243,9 @@ class ObservationAssembler:
                 f"{topic}.header", "the message has none; its timeline must be receive"
             ) from None
         at_ns = int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
+        if not at_ns and now_ns > self._max_age_ns:
+            cure = "align: {timeline: receive} counts from its arrival"
+            raise InputError(f"{topic}.header.stamp", f"0, must be set by the driver, or {cure}")
         if abs(now_ns - at_ns) > self._max_age_ns:
             age_s = (now_ns - at_ns) / NANOSECONDS
             when = f"{abs(age_s):.3f} s {'old' if age_s > 0 else 'in the future'}"
@@ -300,6 +310,9 @@ class ObservationAssembler:
         seen = len(self.contract.cameras)
         pictured = zip(self.contract.cameras, samples[:seen], strict=True)
         images = {camera.key: _pictured(camera, sample) for camera, sample in pictured}
+        for key, image in images.items():
+            if self._grey.get(key, True):
+                self._grey[key] = _is_grey(image)
         read: list[np.ndarray] = samples[seen:]  # type: ignore[assignment]
         goal = np.empty(0)
         if self.contract.goal is not None:
@@ -331,6 +344,12 @@ class ObservationAssembler:
 def concerns(reader: FieldReader, message: object) -> bool:
     """Whether a message has any of the entries: other joints on the same topic are no fault."""
     return not reader.names_at or not reader.wanted.isdisjoint(getattr(message, reader.names_at))
+
+
+def _is_grey(image: np.ndarray) -> bool:
+    from adahi_ros.vision.images import is_grey
+
+    return is_grey(image)
 
 
 def _pictured(camera: Camera, message: object) -> np.ndarray:

@@ -28,6 +28,10 @@ CHANNELS: dict[str, slice | list[int]] = {
     "mono8": [0, 0, 0],
 }
 BYTES_PER_PIXEL = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
+# Indices of two pixels' brightness, and of their blue and red difference, in four bytes (YUV 4:2:2).
+YUYV, UYVY = (0, 2, 1, 3), (1, 3, 0, 2)
+OF_TWO = {"yuv422_yuy2": YUYV, "yuyv": YUYV, "yuv422": UYVY, "uyvy": UYVY}
+ENCODINGS = (*CHANNELS, *OF_TWO)
 MOST_SCANS = 32  # of a JPEG; progressive ones have ten or so
 SCAN = b"\xff\xda"  # starts a scan; never occurs in pixel data
 FORMATS = {"jpeg": "JPEG", "jpg": "JPEG", "png": "PNG"}
@@ -53,12 +57,14 @@ def from_image(message: object) -> np.ndarray:
 
 def _from_raw(message: Any) -> np.ndarray:
     encoding = message.encoding
-    if not isinstance(encoding, str) or encoding not in CHANNELS:
-        raise ImageError(f"encoding: {_short(encoding)}, must be one of {', '.join(CHANNELS)}")
+    if not isinstance(encoding, str) or encoding not in ENCODINGS:
+        raise ImageError(f"encoding: {_short(encoding)}, must be one of {', '.join(ENCODINGS)}")
     rows, columns = _count(message, "height"), _count(message, "width")
     _check_size(rows, columns)
     data, step = _bytes(message), _count(message, "step")
-    width = columns * BYTES_PER_PIXEL[encoding]
+    if encoding in OF_TWO and columns % 2:
+        raise ImageError(f"width: {columns} pixels, must be even for {encoding}")
+    width = columns * BYTES_PER_PIXEL.get(encoding, 2)
     # is_bigendian has no meaning for single bytes: 0 and 1 are both allowed.
     order = getattr(message, "is_bigendian", 0)
     if not isinstance(order, int | np.integer | np.bool_) or order not in (0, 1):
@@ -68,8 +74,25 @@ def _from_raw(message: Any) -> np.ndarray:
     if len(data) != rows * step:
         raise ImageError(f"data: {len(data)} bytes, must be {rows * step}, height times step")
     lines = np.frombuffer(data, dtype=np.uint8).reshape(rows, step)[:, :width]
+    if encoding in OF_TWO:
+        return _from_yuv(lines.reshape(rows, columns // 2, 4), OF_TWO[encoding])
     pixels = lines.reshape(rows, columns, BYTES_PER_PIXEL[encoding])
     return np.array(pixels[:, :, CHANNELS[encoding]], order="C")
+
+
+def _from_yuv(pairs: np.ndarray, places: tuple[int, int, int, int]) -> np.ndarray:
+    """Return RGB of pairs of pixels (H, W / 2, 4): BT.601 with limited range, as cameras have it."""
+    first, second, blue, red = places
+    luma = 298 * (pairs[..., [first, second]].astype(np.int32) - 16) + 128
+    u, v = (pairs[..., each, None].astype(np.int32) - 128 for each in (blue, red))
+    channels = (luma + 409 * v, luma - 100 * u - 208 * v, luma + 516 * u)
+    mixed = np.clip(np.stack(channels, axis=-1) >> 8, 0, 255).astype(np.uint8)
+    return mixed.reshape(len(pairs), -1, 3)
+
+
+def is_grey(image: np.ndarray) -> bool:
+    """Whether an image (H, W, 3) has no colour."""
+    return bool((image[..., :1] == image[..., 1:]).all())
 
 
 def _from_compressed(message: Any) -> np.ndarray:

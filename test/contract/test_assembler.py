@@ -350,3 +350,24 @@ def test_a_step_that_waits_in_vain_says_for_what() -> None:
     inputs.clear()  # nobody waits any more
     inputs.add(STATE, state(210, step=4), 210 * MS)
     assert len(missed) == 2
+
+
+def test_a_stamp_of_zero_names_the_cure() -> None:
+    inputs = make()
+    with pytest.raises(InputError, match=r"stamp: 0, must be set by the driver, or align: .timeline"):
+        inputs.add(JOINTS, joints(0), 10_000 * MS)
+    inputs.add(JOINTS, joints(0), 10 * MS)  # a simulator's first message
+
+
+def test_cameras_without_colour_are_named_until_they_show_one() -> None:
+    values_of = plain_values("robot", 20.0, ["a", "b"], 2, 1, ["a"], "positions")
+    contract = parse_contract(with_camera(values_of, "ball", 4, 4, for_target=True))
+    inputs, frame = ObservationAssembler(contract), np.full((4, 4, 3), 7, dtype=np.uint8)
+    assert inputs.grey == ""
+    for step, (red, warned) in enumerate([(7, True), (7, True), (200, False), (7, False)]):
+        frame[0, 0, 0] = red
+        at = 10 + 50 * step
+        inputs.add("camera/image_raw", to_image(frame, at * MS), at * MS)
+        inputs.add(JOINTS, joints(at), at * MS)
+        assert inputs.add(STATE, state(at, step=step), at * MS) is not None
+        assert inputs.grey.startswith(f"{contract.cameras[0].key}: no image has colour") == warned

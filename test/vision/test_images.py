@@ -16,6 +16,7 @@ from PIL import Image
 from adahi_ros.vision.images import (
     BYTES_PER_PIXEL,
     MAX_PIXELS,
+    OF_TWO,
     from_image,
     from_jpeg,
     jpeg_within,
@@ -76,6 +77,24 @@ def png_that_claims(rows: int, columns: int, body: bytes = b"") -> bytes:
 
     header = struct.pack(">IIBBBBB", columns, rows, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("padding", [0, 6])
+@pytest.mark.parametrize(("encoding", "order"), [(each, OF_TWO[each]) for each in OF_TWO])
+def test_pairs_of_pixels_become_the_colours_that_they_stand_for(
+    encoding: str, order: tuple[int, ...], padding: int
+) -> None:
+    # Of BT.601 with limited range: white, black, red, blue, each a pair (Y, Y, U, V).
+    pairs = np.array([[235, 235, 128, 128], [16, 16, 128, 128], [81, 81, 90, 240], [41, 41, 240, 110]])
+    stored = np.empty_like(pairs)
+    stored[:, list(order)] = pairs
+    line = np.pad(stored.astype(np.uint8).ravel(), (0, padding))
+    fields = {"height": 2, "width": 8, "encoding": encoding, "is_bigendian": 0, "step": len(line)}
+    found = from_image(SimpleNamespace(**fields, data=np.tile(line, 2).tobytes())).astype(int)
+    wanted = np.repeat([[255, 255, 255], [0, 0, 0], [255, 0, 0], [0, 0, 255]], 2, axis=0)
+    assert np.abs(found - wanted).max() <= 2
+    with pytest.raises(ImageError, match="width: 7 pixels, must be even"):
+        from_image(SimpleNamespace(**{**fields, "width": 7}, data=np.tile(line, 2).tobytes()))
 
 
 @pytest.mark.parametrize("encoding", BYTES_PER_PIXEL)
@@ -240,6 +259,12 @@ def test_a_jpeg_within_a_budget_is_within_it_and_the_best_that_is(budget: int, s
     assert len(found) in sizes
     largest = max(size for size in sizes if size <= budget)
     assert len(found) >= 0.97 * largest  # sizes grow with quality but for a few bytes here and there
+
+
+def test_a_budget_that_nothing_fits_names_what_would() -> None:
+    image = picture(64, 64)
+    with pytest.raises(ImageError, match=f"budget_bytes: 10, must be at least {len(to_jpeg(image, 1))}"):
+        jpeg_within(image, 10)
 
 
 @pytest.mark.parametrize("quality", [0, 96, 50.0, True, None])

@@ -374,6 +374,8 @@ class DraftPolicyNode(ManagedNode):
         permission = self._operator.permission
         if self._loop.totals.commanded and permission.holds[Hold.UNLIKE] is State.CLEAR:
             return
+        if grey := self._inputs.grey:
+            self._throttled.warning("grey", grey)
         observed = {OBSERVATION: observation.values, **observation.named}
         unlike = self._session.unlike({name: values[None] for name, values in observed.items()})
         permission.compare(unlike)
