@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,23 @@ LARGEST = 1 << 18  # bytes; PyYAML takes seconds for them
 MOST_ENTRIES = 100_000  # with aliases and merge keys written out: a few lines of them can make billions
 LONGEST_NUMBER = 1000  # characters; the time for some forms grows with the square of that
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads angles as xacro does: `!degrees 90` is 1.5708."""
+
+
+def _angle(loader: yaml.SafeLoader, node: ScalarNode) -> float:
+    try:
+        number = float(loader.construct_yaml_float(node))
+    except ValueError:
+        fault = f"{node.value!r}, must be a number"
+        raise yaml.constructor.ConstructorError(None, None, fault, node.start_mark) from None
+    return math.radians(number) if node.tag == "!degrees" else number
+
+
+for tag in ("!degrees", "!radians"):
+    _Loader.add_constructor(tag, _angle)
 
 
 def read_yaml(path: Path) -> Any:
@@ -37,7 +55,7 @@ def parse_yaml(content: str | bytes) -> Any:
         ValueError: it is not YAML, or too large or too deep.
     """
     try:
-        loader = yaml.SafeLoader(content)
+        loader = _Loader(content)
         node = loader.get_single_node()
         if node is None:
             return None

@@ -66,7 +66,7 @@ def load_limits(
     """
     path = Path(path)
     try:
-        limits = _named(names, _read(path))
+        limits = _named(names, _read(path, names))
         if commanded:
             field_of = dict(zip(names, commanded, strict=True))
             _check_limited(limits, field_of)
@@ -84,7 +84,7 @@ def joints_of(path: Path) -> frozenset[str]:
         ValueError: as `load_limits`.
     """
     try:
-        limits = _read(path)
+        limits = _read(path, ())
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return frozenset() if DEFAULT in limits else frozenset(limits)
@@ -126,18 +126,19 @@ def _check_measured(limits: dict[str, dict[str, float]], field_of: Mapping[str, 
                 )
 
 
-def _read(path: Path) -> dict[str, dict[str, float]]:
-    """Return all limits in a file, by name and field."""
+def _read(path: Path, wanted: Collection[str]) -> dict[str, dict[str, float]]:
+    """Return all names in a file, and the limits of wanted ones by field; of our YAML, those of all."""
     if path.suffix in URDF_SUFFIXES:
-        return _of_joints(urdf_limits(read_bytes(path)))
+        return _of_joints(urdf_limits(read_bytes(path), wanted))
     if path.suffix not in YAML_SUFFIXES:
         allowed = ", ".join((*YAML_SUFFIXES, *URDF_SUFFIXES))
         raise ValueError(f"suffix: {shown(path.suffix)}, must be one of {allowed} (of a xacro, make a URDF)")
     values = read_yaml(path)
     if isinstance(values, dict) and "joint_limits" in values:
         joints = checked(_MoveItFile, values).joint_limits
-        limits = {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in joints.items()}
-        return _of_joints(limits)
+        where = "joint_limits"
+        limits = {name: moveit_limits(f"{where}.{name}", joints[name]) for name in joints if name in wanted}
+        return _of_joints({key: {} for key in joints} | limits)
     entries = checked(_File, values).limits
     return {name: _entry(f"limits.{name}", entry) for name, entry in entries.items()}
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from adahi_ros.contract.commanded import Commanded
@@ -91,7 +92,7 @@ def limits_path(name: str) -> Path:
     Raises:
         FileNotFoundError: neither exists.
     """
-    return Path(name) if Path(name).suffix else asset(f"{FOLDER}/{name}.yaml")
+    return Path(os.path.expanduser(name)) if Path(name).suffix else asset(f"{FOLDER}/{name}.yaml")
 
 
 def limits_of_task(task: str) -> str:

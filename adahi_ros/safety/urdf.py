@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from xml.etree import ElementTree
 
 from adahi_ros.core.schema import shown
@@ -29,14 +30,14 @@ def urdf_text(content: bytes) -> str:
     return text
 
 
-def urdf_limits(content: bytes) -> dict[str, dict[str, float]]:
-    """Return the limits of every joint that turns or slides, by name and field.
+def urdf_limits(content: bytes, wanted: Collection[str]) -> dict[str, dict[str, float]]:
+    """Return every joint that turns or slides by name, and the limits of wanted ones by field.
 
     They are those of `<limit>`, narrowed by the soft limits of a `<safety_controller>`. A continuous joint
-    has infinite position limits. URDF has no acceleration limits.
+    has infinite position limits. URDF has no acceleration limits. Faults of other joints do not matter.
 
     Raises:
-        ValueError: no URDF, or a limit is missing or no number; names joint and attribute.
+        ValueError: no URDF, or a wanted limit is missing or no number; names joint and attribute.
     """
     text = urdf_text(content)
     try:
@@ -50,9 +51,9 @@ def urdf_limits(content: bytes) -> dict[str, dict[str, float]]:
         kind, name = joint.get("type"), joint.get("name", "")
         if kind not in (*BOUNDED, "continuous"):
             continue
-        if name in found:
+        if name in found and name in wanted:
             raise ValueError(f"{name}: there twice, must be one joint")
-        found[name] = _limits(name, joint, kind in BOUNDED)
+        found[name] = _limits(name, joint, kind in BOUNDED) if name in wanted else {}
     return found
 
 

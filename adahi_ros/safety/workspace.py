@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,8 @@ class Workspace(CommandLimit):
 
     def judge(self, commanded: Mapping[str, str], folder: Path) -> Judge:
         """See `CommandLimit`: positions of all joints between the links must be commanded."""
-        urdf = folder / self.urdf if Path(self.urdf).suffix else asset(f"config/urdf/{self.urdf}.urdf")
+        file = folder / os.path.expanduser(self.urdf)
+        urdf = file if file.suffix else asset(f"config/urdf/{self.urdf}.urdf")
         chain = Chain(urdf_text(read_bytes(urdf)), self.base, self.tip)
         for joint in chain.joint_names:
             if commanded.get(joint) != "positions":

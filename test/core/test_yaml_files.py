@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 import time
 from pathlib import Path
@@ -75,3 +76,14 @@ def test_what_never_ends_is_not_read(tmp_path: Path) -> None:
         read_yaml(tmp_path)
     with pytest.raises(FileNotFoundError):
         read_yaml(tmp_path / "missing.yaml")
+
+
+def test_angles_are_read_as_xacro_reads_them() -> None:
+    values = parse_yaml("{a: !degrees 180, b: !degrees -90.0, c: !radians 1.5}")
+    assert values == {"a": math.pi, "b": -math.pi / 2, "c": 1.5}
+
+
+@pytest.mark.parametrize("text", ["!degrees x", "!degrees [1]", "!degrees {}", "!degrees"])
+def test_an_angle_that_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not YAML"):
+        parse_yaml(f"a: {text}")

@@ -11,7 +11,7 @@ import yaml
 
 from adahi_ros.safety.entry_limits import LARGEST
 from adahi_ros.safety.limits import MARGIN, Limits
-from adahi_ros.safety.limits_file import load_limits
+from adahi_ros.safety.limits_file import joints_of, load_limits
 
 ELBOW = {"position": [-1.0, 2.0], "velocity": 3, "acceleration": 4.0, "max_step": 0.5, "effort": 6.0}
 NUMBER = "must be a number from "
@@ -372,6 +372,23 @@ def test_a_urdf_is_read(tmp_path: Path) -> None:
         load_limits(tmp_path / "arm.urdf", ["wheel"], ["positions"])
     with pytest.raises(ValueError, match="no limits of mount, only of elbow, rail, wheel, tool, lift"):
         load_limits(tmp_path / "arm.urdf", ["mount"])
+
+
+@pytest.mark.parametrize(
+    "hand",
+    [
+        joint(LIMIT.replace('"3"', '"0"'), name="hand"),
+        joint(LIMIT.replace('"3"', '"-1"'), name="hand"),
+        joint("", name="finger"),
+        joint(LIMIT, name="twice") * 2,
+    ],
+)
+def test_faults_of_other_joints_do_not_matter(tmp_path: Path, hand: str) -> None:
+    path = written(tmp_path, robot(joint(LIMIT), hand), "arm.urdf")
+    assert row(load_limits(path, ["elbow"]))[:3] == [-1.0, 2.0, 3.0]
+    assert "elbow" in joints_of(path)
+    other = {"joint_limits": {"elbow": MOVEIT, "hand": {"max_velocity": -1.0}}}
+    assert row(load_limits(written(tmp_path, other), ["elbow"]))[:3] == [-1.0, 2.0, 3.0]
 
 
 BOMB = '<!DOCTYPE robot [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>'
