@@ -12,6 +12,8 @@ from typing import Any
 LARGEST_TEXT = 1 << 22  # of a JSON file or a URDF, bytes
 LARGEST_WEIGHTS = 1 << 31  # of a network; ONNX has no larger ones either
 LARGEST_RECORDING = 1 << 34
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+LARGEST_POINTER = 1024  # bytes
 
 
 def check_size(path: Path, most: int) -> None:
@@ -26,6 +28,10 @@ def check_size(path: Path, most: int) -> None:
         raise ValueError("a device, pipe or socket, must be a file")
     if state.st_size > most and stat.S_ISREG(state.st_mode):
         raise ValueError(f"{state.st_size} bytes, must be at most {most}")
+    if len(LFS_POINTER) < state.st_size < LARGEST_POINTER and stat.S_ISREG(state.st_mode):
+        with path.open("rb") as file:
+            if file.read(len(LFS_POINTER)) == LFS_POINTER:
+                raise ValueError("a Git LFS pointer, must be the file itself: run 'git lfs pull' there")
 
 
 def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:

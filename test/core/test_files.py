@@ -75,3 +75,10 @@ def test_what_is_replaced_may_be_read_as_other_files_whatever_wrote_it(tmp_path:
         save_file({"weight": np.zeros(1)}, partial)
         partial.chmod(0o600)
     assert path.stat().st_mode == usual.stat().st_mode
+
+
+def test_a_pointer_of_git_lfs_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n")
+    with pytest.raises(ValueError, match="a Git LFS pointer, must be the file itself: run 'git lfs pull'"):
+        read_bytes(path)

@@ -91,6 +91,12 @@ def test_what_nothing_explains_is_noticed_only_far_away() -> None:
     assert said(np.array([-150.0, -100.0, 95.0, 70.0, 170.0, 2.0])) == ""
 
 
+def test_a_joint_that_hardly_moved_may_be_elsewhere() -> None:
+    still = Ranges((*LEARNT.minimum[:4], 88.0, 1.0), (*LEARNT.maximum[:4], 90.0, 60.0))
+    for roll in (-90.0, 0.0, 45.0):
+        assert said(np.array([0.0, -100.0, 95.0, 70.0, roll, 2.0]), still) == ""
+
+
 def test_a_few_wild_samples_of_many_are_not_judged_by_their_caller_alone() -> None:
     rows = np.quantile(np.vstack([some(98), np.full((2, 6), 3000.0)]), (0.1, 0.5, 0.9), axis=0)
     assert said(rows) == ""

@@ -136,15 +136,6 @@ def test_the_deviation_is_from_what_was_executed(fixed_policy: Make) -> None:
     np.testing.assert_array_equal(second.transmit, second.deviation > 1.0)
 
 
-def test_a_score_at_the_threshold_is_not_transmitted(fixed_policy: Make) -> None:
-    policy = fixed_policy([[1.0, 1e-30, 1e-30, 1e-30]] * 2)  # always the same action: deviation 0
-    controller = Controller(policy, ControllerConfig(ThresholdedGate("deviation", 0.0)))
-    execute(controller, controller.begin(observe(1)))
-    step = controller.begin(observe(1))
-    assert step.deviation.tolist() == [0.0]
-    assert step.transmit.tolist() == [False]
-
-
 def run(controller: Controller, episodes: list[int], steps: int = 70) -> list[Step]:
     controller.reset(5, episodes)
     taken = []

@@ -201,20 +201,6 @@ def test_a_request_without_a_reply_is_sent_again_as_it_was(robot: Robot) -> None
     assert not robot.link.open
 
 
-def test_a_lost_request_is_verified_all_the_same(robot: Robot) -> None:
-    robot.link.loss = 1.0
-    lost = robot.see(1, 0)
-    robot.link.loss = 0.0
-    robot.pass_time(PERIOD_S)
-    record = robot.record(lost)
-    assert record.verified
-    assert record.verify_ms == pytest.approx(1e3 * FIRST_S + 10.0)
-    assert record.request_bytes == sum(robot.link.sent.values())
-    estimate = robot.session.estimate(robot.link.now_s)
-    assert (estimate.loss, estimate.misses) == (1.0, 0.0)
-    assert math.isnan(estimate.rtt_ms)  # nobody knows to which of both the reply was
-
-
 def test_a_slow_verifier_is_sent_to_less_and_less_often(robot: Robot) -> None:
     robot.link.delay_s = (0.1, 0.1)
     bursts: list[list[float]] = [[]]

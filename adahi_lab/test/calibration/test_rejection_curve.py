@@ -42,17 +42,6 @@ def test_a_known_law_is_recovered(law: str, slope: float, intercept: float) -> N
     assert curve.actions == ACTIONS
 
 
-def test_steps_without_a_past_and_those_standing_still_are_left_out() -> None:
-    deviation, rejected = sample("linear", 0.4, 0.1)
-    deviation, rejected = deviation[:1000], rejected[:1000]
-    plain = rejection_curve(deviation, rejected)
-    odd = np.array([np.inf, 0.0, np.nan, np.inf])
-    curve = rejection_curve(np.concatenate([odd, deviation]), np.concatenate([[True] * 4, rejected]))
-    assert curve.actions == 1000
-    assert (curve.linear, curve.logarithmic) == (plain.linear, plain.logarithmic)
-    np.testing.assert_array_equal(curve.deviation, plain.deviation)
-
-
 @pytest.mark.parametrize("all_or_none", [True, False])
 @pytest.mark.filterwarnings("error")
 def test_where_nothing_varies_nothing_is_explained(all_or_none: bool) -> None:

@@ -41,7 +41,7 @@ def middleware_environment(rmw: str, dds: str, peers: str, folder: Path) -> tupl
     Raises:
         ValueError: `dds` is neither a known word nor a file.
     """
-    file = None if dds in (DEFAULT, WIRELESS) else Path(dds).absolute()
+    file = None if dds in (DEFAULT, WIRELESS) else Path(os.path.expanduser(dds)).absolute()
     if file is not None and not os.path.isfile(file):
         raise ValueError(f"dds: {shown(dds)}; allowed are default, wireless, and the path of an XML file")
     if rmw.startswith(ZENOH):

@@ -9,6 +9,7 @@ description. If actions are positions in a frame, `point_of_action` names their 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -115,7 +116,7 @@ def _chain(values: PathMarkersParameters) -> Chain:
     urdf = values.robot_description
     if not urdf.lstrip().startswith("<"):
         try:
-            urdf = read_bytes(Path(urdf)).decode()
+            urdf = read_bytes(Path(os.path.expanduser(urdf))).decode()
         except (OSError, ValueError) as error:
             raise ParameterError(f"robot_description: {error}, must be a URDF or a file with one") from None
     try:

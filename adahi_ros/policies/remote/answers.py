@@ -60,7 +60,7 @@ def plans_in(answer: Any, parts: Mapping[str, int], robots: int, horizon: int) -
     if isinstance(answer, dict):
         whole = [answer[name] for name in WHOLE if name in answer and name not in parts]
         answer = whole[0] if whole else answer
-    if isinstance(answer, np.ndarray):
+    if isinstance(answer, np.ndarray | list):
         return _batched(answer, robots)
     if not isinstance(answer, dict) or not parts:
         raise ServerFault("answered without actions")
@@ -74,12 +74,17 @@ def plans_in(answer: Any, parts: Mapping[str, int], robots: int, horizon: int) -
 
 
 def _part(name: str, part: Any, robots: int, horizon: int, size: int) -> np.ndarray:
-    batched = _batched(part, robots) if isinstance(part, np.ndarray) else None
+    batched = _batched(part, robots) if isinstance(part, np.ndarray | list) else None
     if batched is None or batched.ndim != 3 or batched.shape[2] != size:
         found = type(part).__name__ if batched is None else f"shape {batched.shape}"
         raise ServerFault(f"answered {name}: {found}, must be ({robots}, {horizon} or more, {size})")
     return batched
 
 
-def _batched(array: np.ndarray, robots: int) -> np.ndarray:
+def _batched(given: np.ndarray | list[Any], robots: int) -> np.ndarray:
+    """Return an array, or nested lists of numbers, with the robots first."""
+    try:
+        array = np.asarray(given) if isinstance(given, np.ndarray) else np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ServerFault("answered with lists that are no array of numbers") from None
     return array[None] if robots == 1 and array.ndim < 3 else array

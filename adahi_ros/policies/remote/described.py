@@ -177,7 +177,7 @@ def _state(
         )
         size = entry.size or known or len(entry.entries)
         if not 1 <= size <= LONGEST:
-            raise ValueError(f"{where}.size: {size}, must be an integer from 1 to {LONGEST}")
+            raise ValueError(f"{where}.size: {size or 'missing'}, must be an integer from 1 to {LONGEST}")
         if entry.entries and len(entry.entries) != size:
             raise ValueError(
                 f"{where}.entries: {len(entry.entries)} names, must be {size}, as many as its size"

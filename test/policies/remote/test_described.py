@@ -93,7 +93,7 @@ ALONE = [
     ("state", {}, r"state: nothing that is observed"),
     ("state", {"goal": {"size": 2}}, r"state: nothing that is observed"),
     ("state", {"a": {"size": 0}}, r"state.a.size: 0, must be an integer"),
-    ("state", {"a": {}}, r"state.a.size: 0, must be an integer"),
+    ("state", {"a": {}}, r"state.a.size: missing, must be an integer"),
     ("state", {"a": {"size": 2, "entries": ["x"]}}, r"state.a.entries: 1 names, must be 2"),
     ("state", {"a": {"size": 2, "like": "x"}}, r"state.a.like: unknown"),
     ("state", {"a": {"size": 2, "as": 1}}, r"state.a.as: 1, must be a mapping"),

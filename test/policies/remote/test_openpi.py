@@ -21,7 +21,9 @@ server = pytest.importorskip("websockets.sync.server", reason=REASON)
 
 from adahi_ros.core.signature import Observations  # noqa: E402
 from adahi_ros.policies.interface import TargetUnavailableError  # noqa: E402
+from adahi_ros.policies.remote.answers import plans_in  # noqa: E402
 from adahi_ros.policies.remote.openpi import OpenPiTarget  # noqa: E402
+from adahi_ros.policies.remote.remote import ServerFault  # noqa: E402
 from test.policies.remote.conftest import Clock, connected  # noqa: E402
 from test.policies.remote.openpi_server import PolicyServer, Serving, packed  # noqa: E402
 from test.waiting import wait_for  # noqa: E402
@@ -117,13 +119,13 @@ ANSWERS: list[tuple[dict[str, Any], str]] = [
     ({"answer": lambda _: "busy\nreally"}, r"answered with an error: busy$"),
     ({"answer": lambda _: "\x1b[2J" + "x" * 5000}, r"answered with an error: \?\[2Jx+ ... x+$"),
     ({"answer": lambda _: b"\xc1garbage"}, r"answered with 8 bytes that are no message"),
-    ({"answer": lambda _: [1, 2]}, r"answered without actions"),
+    ({"answer": lambda _: ["a", "b"]}, r"answered with lists that are no array of numbers"),
     ({"answer": lambda _: {"plan": np.zeros((5, 2))}}, r"answered without actions"),
     ({"answer": lambda _: {"actions": {"x": np.zeros((5, 2))}}}, r"answered without actions"),
     ({"answer": lambda _: np.zeros((5, 3))}, r"shape \(1, 5, 3\), must be \(1, 4 or more, 2\)"),
     ({"answer": lambda _: np.zeros((2, 5, 2))}, r"shape \(2, 5, 2\), must be \(1, 4 or more, 2\)"),
     ({"answer": lambda _: {"type": "error", "message": "Internal"}}, r"answered with an error: Internal$"),
-    ({"answer": lambda _: {"actions": [[0.0, 0.0]] * 5}}, r"answered without actions"),
+    ({"answer": lambda _: {"actions": [[0.0, 0.0], [0.0]]}}, r"answered with lists that are no array"),
     ({"answer": lambda _: {"actions": np.zeros((5, 3))}}, r"shape \(1, 5, 3\), must be \(1, 4 or more, 2\)"),
     ({"answer": lambda _: {"actions": np.zeros((3, 2))}}, r"shape \(1, 3, 2\), must be \(1, 4 or more, 2\)"),
     ({"answer": lambda _: {"actions": np.zeros(8)}}, r"shape \(1, 8\), must be \(1, 4 or more, 2\)"),
@@ -363,3 +365,15 @@ def test_a_target_that_is_gone_leaves_no_connection(served: PolicyServer) -> Non
 def test_a_file_that_cannot_be_used_is_refused(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=rf"^{reason}"):
         OpenPiTarget(Path(), **{**FILE, "url": "ws://127.0.0.1:9", **changes})
+
+
+def test_nested_lists_of_numbers_are_plans() -> None:
+    plan = [[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]
+    found = plans_in({"actions": plan}, {}, 1, 3)
+    assert found.tolist() == [plan]
+    parts = {"action.arm": [plan], "gripper": [[1], [2], [3]]}
+    assert plans_in(parts, {"arm": 2, "gripper": 1}, 1, 3).shape == (1, 3, 3)
+    wrong: Any
+    for wrong in ([[0.1, 0.2], [0.3]], [["a", "b"]], [[{}, {}]]):
+        with pytest.raises(ServerFault, match="answered with lists that are no array of numbers"):
+            plans_in({"actions": wrong}, {}, 1, 3)
