@@ -36,7 +36,7 @@ def old_lessons(
     dataset: Path | None,
     workers: int,
     folder: Path,
-    beside: Trajectories | None = None,
+    beside: Sequence[Trajectories] = (),
 ) -> Lessons:
     """Return what the draft of a folder has learned from.
 
@@ -47,7 +47,7 @@ def old_lessons(
         dataset: folder of `adahi data from-bag`; None for none.
         workers: processes that record, where neither is given.
         folder: of the draft.
-        beside: further episodes; None for none.
+        beside: further episodes.
 
     Raises:
         ValueError: there is no recipe, or one without a draft of codes, or demonstrations do not fit.
@@ -62,8 +62,8 @@ def old_lessons(
     data = task_options.demonstrations_of(
         name, demonstrations, dataset, **asdict(steps.demonstrations), workers=workers
     )
-    if beside is not None:
-        data = Trajectories.joined([data, beside])
+    if beside:
+        data = Trajectories.joined([data, *beside])
     fit = steps.policies["draft"].fit
     return Lessons(seen_by_robots(data, name), load_tokenizer(folder), sizes.window_length, fit)
 

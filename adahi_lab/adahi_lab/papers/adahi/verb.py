@@ -25,6 +25,14 @@ def train_offsets(
     rollouts: Annotated[
         int, Option(min=0, help="Episodes of the method 'hybrid' to learn from, beside the demonstrations.")
     ] = 0,
+    rounds: Annotated[
+        int,
+        Option(
+            min=1,
+            help="Trainings; each after the first learns also from so many episodes of 'hybrid_codes' with "
+            "the draft before (DAgger).",
+        ),
+    ] = 1,
     hidden: Annotated[int, Option(min=1, help="Units of each of the network's two layers.")] = 64,
     steps: Annotated[int, Option(min=1, help="Training steps.")] = 4000,
     checkpoints: options.Checkpoints = None,
@@ -40,21 +48,27 @@ def train_offsets(
     from adahi_lab.methods.methods import METHODS
     from adahi_lab.papers.adahi.offsets import train_offsets
     from adahi_lab.training.recorded_rollouts import record_rollouts
+    from adahi_ros.core.trajectories import Trajectories
 
     torch.set_num_threads(1)
     name = task if dataset is not None else task_options.file_name(task_options.known_task(task))
     folder = task_options.folder_of(task, checkpoints)
     replaceable("--checkpoints", folder / f"{DRAFT_CODES}.json", overwrite)
-    beside = None
     if rollouts:
         options.left_out("rollouts are asked for", data=dataset)
-        with console.status("recording hybrid inference"):
-            compared = Comparison.of_folder(task, folder, seed)
-            beside, _ = record_rollouts(compared, METHODS["hybrid"], rollouts, workers)
-    with console.status("recording demonstrations"):
-        lessons = learning.old_lessons(name, recipe, demonstrations, dataset, workers, folder, beside)
-    with progress() as bar:
-        found = train_offsets(folder, lessons, hidden, steps, seed, command_line(), bar)
+    elif rounds > 1:
+        raise ValueError(f"--rounds: {rounds}, needs --rollouts for the rounds after the first")
+    beside: list[Trajectories] = []
+    for number in range(rounds):
+        if rollouts:
+            method = METHODS["hybrid_codes" if number else "hybrid"]
+            with console.status(f"recording {method.label}"):
+                compared = Comparison.of_folder(task, folder, seed + number)
+                beside.append(record_rollouts(compared, method, rollouts, workers)[0])
+        with console.status("recording demonstrations"):
+            lessons = learning.old_lessons(name, recipe, demonstrations, dataset, workers, folder, beside)
+        with progress() as bar:
+            found = train_offsets(folder, lessons, hidden, steps, seed, command_line(), bar)
     write_json(json_file, {"task": task, "seed": seed, **found})
     say(
         f"distance from the target's offsets {found['distance']:.3f} action scales, {found['without']:.3f} "

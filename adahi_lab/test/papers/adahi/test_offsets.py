@@ -11,13 +11,18 @@ import numpy as np
 import pytest
 import torch
 from rich.progress import Progress
+from typer.testing import CliRunner
 
+from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import DRAFT_CODES
 from adahi_lab.figures import Figures
+from adahi_lab.methods.method import Method
 from adahi_lab.papers.adahi.offsets import train_offsets
 from adahi_lab.tasks.demonstrations import collect_parallel
+from adahi_lab.training import recorded_rollouts
 from adahi_lab.training.learn import Lessons
 from adahi_lab.training.vqbet_training import CodeFitConfig
+from adahi_ros import cli
 from adahi_ros.core.assets import asset
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
@@ -61,3 +66,23 @@ def test_policies_that_read_different_windows_are_refused(folder: Path) -> None:
     save_policy(folder, "draft", short, {})
     with pytest.raises(ValueError, match="window_length: the draft's is 3, the target's 6; must be the same"):
         trained(folder, 1)
+
+
+def test_later_rounds_learn_also_from_episodes_with_the_draft_before(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded: list[tuple[str, int, bool]] = []
+
+    def record(compared: Comparison, method: Method, episodes: int, workers: int) -> tuple[Trajectories, int]:
+        recorded.append((method.label, compared.seed, (folder / f"{DRAFT_CODES}.json").exists()))
+        return demonstrations(), 0
+
+    monkeypatch.setattr(recorded_rollouts, "record_rollouts", record)
+    demonstrations().save(tmp_path / "demos.safetensors")
+    given = ["train", "offsets", "ball", "--checkpoints", str(folder), "--steps", "2", "--seed", "3"]
+    more = ["--demos", str(tmp_path / "demos.safetensors"), "--rounds", "2"]
+    refused = CliRunner().invoke(cli.app, [*given, *more])
+    assert "--rounds: 2, needs --rollouts" in str(refused.exception or refused.output)
+    done = CliRunner().invoke(cli.app, [*given, *more, "--rollouts", "4"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert recorded == [("Hybrid", 3, False), ("Hybrid codes", 4, True)]
