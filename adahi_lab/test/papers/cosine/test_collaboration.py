@@ -9,6 +9,7 @@ from adahi_lab.papers.cosine.collaboration import (
     Load,
     Router,
     expected_tokens,
+    group_size,
 )
 from adahi_lab.papers.cosine.serving import COSINE, DraftedText, Service, Way
 from adahi_lab.papers.cosine.serving_clock import MadeUpDrafts, serve
@@ -58,6 +59,12 @@ def load(requests: int = 4, acceptance: float = 0.7, token_s: float = 0.1, more_
     return Load(
         requests, acceptance, lambda number: token_s, lambda number, each: 1.0 + more_s * number * each
     )
+
+
+def test_groups_are_halved_where_drafting_takes_as_long_as_a_pass() -> None:
+    assert group_size(load(8, token_s=0.02), 8) == 8  # a pass costs the same for half of them
+    assert group_size(load(64, acceptance=0.9, token_s=0.4, more_s=0.005), 4) == 32
+    assert group_size(load(1), 4) == 1
 
 
 def test_wrong_numbers_of_drafters_are_refused() -> None:

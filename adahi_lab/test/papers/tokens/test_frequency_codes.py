@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_lab.papers.tokens.frequency_codes import END, FrequencyCodec, learned_merges
+from adahi_lab.papers.tokens.frequency_codes import END, FrequencyCodec, learned_merges, merged
 from adahi_lab.papers.tokens.token_checkpoint import CodecSizes, load_codec, save_codec
 
 T, A, N = 8, 2, 14
@@ -54,6 +54,11 @@ def test_any_tokens_have_a_meaning() -> None:
     assert ((actions >= codec.low - 1e-5) & (actions <= codec.high + 1e-5)).all()
     ended = codec.decode(np.full((1, N), END))
     np.testing.assert_allclose(ended[0], np.tile((codec.low + codec.high) / 2, (T, 1)), atol=1e-6)
+
+
+def test_pairs_are_merged_from_the_left_and_in_order() -> None:
+    rows = merged(np.array([[1, 1, 1, 2], [1, 2, 1, 2]]), np.array([[1, 1], [1, 2], [6, 6]]), 5)
+    assert [row.tolist() for row in rows] == [[5, 6], [7]]
 
 
 def test_the_most_frequent_pair_is_learned_first() -> None:
