@@ -96,9 +96,7 @@ class Envelope:
         for governor, position in zip(self._governors, self._measured(measured), strict=True):
             governor.begin(position)
 
-    def begin_displaced(
-        self, measured: np.ndarray | None, elapsed_s: float, pushed: np.ndarray | None = None
-    ) -> bool:
+    def begin_displaced(self, measured: np.ndarray | None, elapsed_s: float) -> bool:
         """Do as `begin` for entries measured further than `max_step` from their commanded position.
 
         Their position in the next step, if they braked, counts as well. The others keep their velocity.
@@ -106,7 +104,6 @@ class Envelope:
         Args:
             measured: as in `admit`.
             elapsed_s: since the last command.
-            pushed: (A,), where other entries stand still now, NaN for those that keep their velocity.
 
         Returns:
             Whether there are any.
@@ -116,12 +113,8 @@ class Envelope:
         """
         interval_s, displaced = self._interval(elapsed_s), False
         self._slow(elapsed_s)
-        places = self._unknown if pushed is None else pushed.tolist()
-        for governor, position, place in zip(self._governors, self._measured(measured), places, strict=True):
-            if not governor.strays(position, interval_s):
-                if not math.isnan(place):
-                    governor.begin(place)
-            else:
+        for governor, position in zip(self._governors, self._measured(measured), strict=True):
+            if governor.strays(position, interval_s):
                 governor.begin(position)
                 displaced = True
         return displaced
@@ -277,34 +270,15 @@ class Following:
             measured: (A,) positions, NaN where unknown; None if all are unknown.
             now_s: the time.
         """
-        window = self._window(now_s)
-        if not self._checks or measured is None or not window or now_s - self._since_s < WINDOW_S:
-            return None
-        beyond = np.flatnonzero(np.abs(_outside(measured, window)) > self._limit)  # false where unknown
-        return int(beyond[0]) if len(beyond) else None
-
-    def beyond(self, measured: np.ndarray, expected: Sequence[np.ndarray], now_s: float) -> np.ndarray:
-        """Return how far (A,) an arm is measured beyond the places where its commands may have brought it.
-
-        Args:
-            measured: (A,), NaN where unknown.
-            expected: places (A,) beside the commands themselves, which an arm never quite reaches.
-            now_s: the time.
-        """
-        window = self._window(now_s)
-        return _outside(measured, [*window, *expected]) if window else np.zeros_like(measured)
-
-    def _window(self, now_s: float) -> list[np.ndarray]:
-        """Forget commands from before the window; return the others (A,), oldest first."""
         while len(self._commands) > 1 and self._commands[1][0] <= now_s - WINDOW_S:
             self._commands.popleft()  # the last one before the window applies at its start
-        return [positions for _, positions in self._commands]
-
-
-def _outside(measured: np.ndarray, places: list[np.ndarray]) -> np.ndarray:
-    """Return how far (A,) a position is below (negative) or above the range of places (A,); NaN: unknown."""
-    low, high = np.fmin.reduce(places), np.fmax.reduce(places)
-    return np.asarray(np.minimum(measured - low, 0.0) + np.maximum(measured - high, 0.0))
+        if not self._checks or measured is None or not self._commands or now_s - self._since_s < WINDOW_S:
+            return None
+        window = np.array([positions for _, positions in self._commands])
+        with np.errstate(invalid="ignore"):
+            off = np.maximum(window.min(axis=0) - measured, measured - window.max(axis=0))
+            beyond = np.flatnonzero(off > self._limit)
+        return int(beyond[0]) if len(beyond) else None
 
 
 TURN = 2.0 * math.pi
@@ -385,7 +359,6 @@ class Motion:
         resting: positions were held in a gap, and have not been moved since.
         anywhere: the arm may start anywhere.
         pressed_at: (A,), where it was measured at the newest press since it moved; None without one.
-        left: (A,) each, where it was measured at the newest action, and the command before; None: unknown.
     """
 
     period_s: float
@@ -399,7 +372,6 @@ class Motion:
     resting: bool = False
     anywhere: bool = True
     pressed_at: np.ndarray | None = None
-    left: tuple[np.ndarray, np.ndarray] | None = None
 
     def elapsed_s(self, now_s: float) -> float:
         """Return the time since the last command, for the next one."""
@@ -411,20 +383,16 @@ class Motion:
         """Whether the arm stands, because the last command is long ago."""
         return now_s - self.put_s >= RESTS * self.period_s
 
-    def pause(self, now_s: float) -> bool:
-        """Whether the gap is long enough for the arm to be moved in it."""
-        return self.gap(now_s) and now_s - self.put_s >= PAUSE_S
-
     def put(self, command: np.ndarray) -> None:
         """Note a command (A,)."""
         known = self.at is not None and self.interval_s > 0.0
         self.speeds = (command - self.at) / self.interval_s if known else None
         self.at = command
 
-    def begins(self, left: tuple[np.ndarray, np.ndarray] | None, now_s: float) -> None:
-        """Note that the next command moves the arm; see `left`."""
+    def begins(self, now_s: float) -> None:
+        """Note that the next command moves the arm."""
         self.moving, self.resting, self.rested, self.moved_s = True, False, 0, now_s
-        self.anywhere, self.pressed_at, self.left = False, None, left
+        self.anywhere, self.pressed_at = False, None
 
     def brakes(self, at_rest: bool) -> None:
         """Note a command that brakes the arm; at rest, it stands once it has reached it."""

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from adahi_ros.safety.command_limits import Judge
-from adahi_ros.safety.envelope import Envelope, Following, Motion, stopping_path
+from adahi_ros.safety.envelope import PAUSE_S, Envelope, Following, Motion, stopping_path
 from adahi_ros.safety.holds import REPORTED_AS, Event, Hold, State
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.measured_jumps import SETTLED_S, MeasuredArm
@@ -24,7 +24,6 @@ LASTING = frozenset(REPORTED_AS.values()) | {Intervention.UNVERIFIED}  # counted
 HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 WITH_PERSON = frozenset((Hold.TAKEN, Hold.UNLIKE))  # let the commands pass of a person who has taken over
 NOTHING: frozenset[Hold] = frozenset()
-PUSHED = 0.05  # of max_step; less is noise
 ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
 OWED = frozenset((Intervention.DISABLED, Intervention.STALE, Intervention.DEACTIVATED))
 
@@ -52,10 +51,10 @@ class Guard:
     So a hold in a gap sends positions nothing: the last one would bring back an arm that was moved meanwhile.
 
     Motion starts at the measured position once the robot has rested for `SETTLED_S`. Earlier it starts at the
-    last command, because the measurement lags. An entry that was pushed in a pause starts as far from the
-    last command as it was pushed: so one that hangs below its commands does not creep. An entry further than
-    `max_step` from the last command was displaced: it starts at its measured position after a press that
-    follows the measurement; at once after an activation or in a new episode.
+    last command: the measurement lags, and an arm that hangs below its commands would sink at each gap if it
+    started where it is measured. An entry further than `max_step` from there was displaced: it starts at its
+    measured position after a press that follows the measurement; at once after an activation or in a new
+    episode.
 
     Attributes:
         counts: interventions since it was started.
@@ -243,7 +242,7 @@ class Guard:
             return self._stand(Intervention.WORKSPACE, now_s)
         elapsed_s = motion.elapsed_s(now_s)
         self._held, self._why = False, None
-        motion.begins(None if measured is None or before[1] is None else (measured, before[1]), now_s)
+        motion.begins(now_s)
         began = (Intervention.DISPLACED,) if displaced else ()
         self.velocities = motion.velocities(admitted.action, elapsed_s, self._envelope.limits.velocity)
         self._commanded = self._put(Admitted(admitted.action, began + admitted.interventions))
@@ -328,7 +327,7 @@ class Guard:
         A last velocity or effort may go on in a gap.
         """
         motion = self._motion
-        motion.resting |= motion.pause(now_s)
+        motion.resting |= motion.gap(now_s) and now_s - motion.put_s >= PAUSE_S
         return motion.resting and bool(self._envelope.positions.all())
 
     def _brake(self, why: Intervention, now_s: float) -> np.ndarray | None:
@@ -343,36 +342,16 @@ class Guard:
 
     def _begin(self, measured: np.ndarray | None, gap: bool, now_s: float) -> bool:
         """Start at the robot's position after a hold or a gap; return whether it was displaced meanwhile."""
-        motion, pushed = self._motion, self._pushed(measured, now_s)
-        displaced = self._envelope.begin_displaced(measured, now_s - motion.put_s, pushed)
+        motion = self._motion
+        displaced = self._envelope.begin_displaced(measured, now_s - motion.put_s)
         settled = (gap or not motion.moving) and now_s - motion.moved_s >= SETTLED_S
         if settled:
             self._envelope.begin(measured)
         if settled or displaced:
             self._following.reset()
-        if (settled or displaced or pushed is not None) and measured is not None and motion.at is not None:
-            motion.at, motion.speeds = self._start(motion.at, measured, settled, pushed), None
-        return displaced or pushed is not None
-
-    def _start(
-        self, at: np.ndarray, measured: np.ndarray, settled: bool, pushed: np.ndarray | None
-    ) -> np.ndarray:
-        start = self._envelope.start(at, measured, settled)
-        return start if pushed is None else np.where((start == at) & np.isfinite(pushed), pushed, start)
-
-    def _pushed(self, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
-        """Return where (A,) entries start that no command moved in a pause, NaN for others; None for none.
-
-        An arm that never reaches its commands, such as one that hangs, may have moved as far as they did
-        since the newest action.
-        """
-        motion, positions = self._motion, self._envelope.positions
-        if measured is None or motion.at is None or motion.left is None or not motion.pause(now_s):
-            return None
-        left, before = motion.left
-        off = self._following.beyond(measured, (left, left + motion.at - before), now_s)
-        pushed = positions & (np.abs(off) > PUSHED * self._envelope.limits.max_step)  # false where unknown
-        return np.where(pushed, motion.at + off, np.nan) if pushed.any() else None
+            if measured is not None and motion.at is not None:
+                motion.at, motion.speeds = self._envelope.start(motion.at, measured, settled), None
+        return displaced
 
     def place(self, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
         """Return where (A,) a robot at rest starts to move, NaN where unknown; `measured` as in `act`."""
@@ -380,8 +359,7 @@ class Guard:
         if measured is None or at is None:
             return measured if at is None else at
         measured = self._unwrapped(measured, at)
-        settled = now_s - self._motion.moved_s >= SETTLED_S
-        return self._start(at, measured, settled, self._pushed(measured, now_s))
+        return self._envelope.start(at, measured, now_s - self._motion.moved_s >= SETTLED_S)
 
     def _refused(self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float) -> bool:
         """Whether a judge refuses an action, or the arm's braking path from it."""

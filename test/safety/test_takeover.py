@@ -153,16 +153,14 @@ def test_a_person_drives_beside_a_gripper_of_which_nothing_is_known() -> None:
 
 
 ARM = MeasuredPositions(("joint_0", "joint_1"), (0, 1))
-PAUSES = pytest.mark.parametrize("pause_s", [0.1, 0.2, 0.9 * HOLD_AFTER_S])
 
 
-@PAUSES
-def test_an_arm_that_was_pushed_in_a_gap_stays_in_the_hands_of_a_person(pause_s: float) -> None:
-    arm = TwoEntries(ARM, ["positions"] * 2, max_step=0.2)
+def test_an_arm_that_was_pushed_in_a_gap_stays_in_the_hands_of_a_person() -> None:
+    arm = TwoEntries(ARM, ["positions"] * 2)
     for _ in range(20):
         outgoing = arm.limit([7.0, 3.0], [0.1, 0.2])
     assert outgoing.command is not None
-    arm.now_s += pause_s
+    arm.now_s += 0.9 * HOLD_AFTER_S
     for _ in range(3):
         outgoing = arm.limit([7.0, 3.0], [0.15, 0.2])
         if outgoing.command is not None:
@@ -170,23 +168,9 @@ def test_an_arm_that_was_pushed_in_a_gap_stays_in_the_hands_of_a_person(pause_s:
     assert outgoing.command is not None
 
 
-@PAUSES
-def test_an_arm_that_hangs_below_its_commands_does_not_creep_in_gaps(pause_s: float) -> None:
-    arm = TwoEntries(ARM, ["positions"] * 2, max_step=0.2)
-    place, draw = np.array([0.1, 0.2]), np.random.default_rng(1)
-    for step in range(60):
-        if step % 10 == 9:
-            arm.now_s += min(pause_s, 0.4)
-        error = draw.uniform(-0.03, -0.025, 2) if step else np.zeros(2)
-        outgoing = arm.limit([7.0, 3.0], list(place + error))
-        if step > 10:
-            assert outgoing.command is not None
-            np.testing.assert_allclose(outgoing.command, place, atol=1e-9)
-
-
 @pytest.mark.parametrize("late_s", [0.1, 0.3, 0.4])
 @pytest.mark.parametrize(("sag", "load", "push"), [(0.02, 0.01, 0.0), (0.02, 0.0, 0.03), (0.02, 0.0, -0.03)])
-def test_an_arm_that_hangs_lower_or_was_pushed_once_does_not_creep(
+def test_an_arm_that_hangs_below_its_commands_does_not_sink_in_gaps(
     late_s: float, sag: float, load: float, push: float
 ) -> None:
     arm = TwoEntries(ARM, ["positions"] * 2, max_step=0.1)
@@ -198,18 +182,4 @@ def test_an_arm_that_hangs_lower_or_was_pushed_once_does_not_creep(
         outgoing = arm.limit([7.0, 3.0], list(at + (push if step == 50 else 0.0)))
         assert outgoing.command is not None
         command = outgoing.command
-    assert np.abs(command - [0.1, 0.2]).max() <= abs(push) + load + sag + 1e-9
-
-
-@PAUSES
-def test_a_measurement_that_lags_does_not_bring_an_arm_back(pause_s: float) -> None:
-    arm = TwoEntries(ARM, ["positions"] * 2, max_step=0.2)
-    before = arm.limit([7.0, 3.0], [0.1, 0.2]).command
-    for step in range(1, 9):
-        outgoing = arm.limit([7.0 + 0.02 * step, 3.0], [0.1 + 0.02 * max(0, step - 4), 0.2])
-    arm.now_s += min(pause_s, 0.4)
-    after = arm.limit([7.16, 3.0], [0.1 + 0.02 * 6, 0.2]).command
-    assert before is not None
-    assert outgoing.command is not None
-    assert after is not None
-    np.testing.assert_allclose(after, outgoing.command, atol=1e-9)
+    np.testing.assert_allclose(command, [0.1, 0.2], atol=1e-9)
