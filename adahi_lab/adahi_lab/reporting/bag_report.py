@@ -18,7 +18,7 @@ from adahi_lab.calibration.bag_run import BagRun, bag_run_figures
 from adahi_lab.figures import Figures
 from adahi_lab.reporting.observed import Observed, activations
 from adahi_lab.reporting.run_timeline import columns_of, marks_of, thinned, timeline
-from adahi_lab.reporting.run_verdict import Check, period_of, verdict
+from adahi_lab.reporting.run_verdict import Check, in_a_sentence, period_of, verdict
 from adahi_lab.reporting.tables import number
 
 PARTS = PackageLoader("adahi_lab.reporting", ".")
@@ -56,6 +56,7 @@ class _Shown:
 
     number: int
     name: str
+    sentence: str
     checks: Sequence[Check]
     figures: Figures
     latencies: Mapping[str, object]
@@ -150,10 +151,12 @@ def _shown(n: int, each: ReportedRun, figures: Figures, division: Markup) -> _Sh
     run, observed = each.run, each.observed
     marks = marks_of(run, observed)
     plan = figures["plan"] or {}
+    checks = list(verdict(run, figures, len(observed.marks), each.period_s))
     return _Shown(
         n,
         each.name,
-        list(verdict(run, figures, len(observed.marks), each.period_s)),
+        in_a_sentence(run, checks, each.period_s),
+        checks,
         figures,
         {label: figures[name] for name, label in LATENCIES.items() if figures[name]},
         {label: plan[name] for name, label in OF_THE_PLAN.items() if plan.get(name)},

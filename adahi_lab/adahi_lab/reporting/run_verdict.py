@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from adahi_lab.calibration.bag_run import BagRun
+from adahi_lab.evaluation.loaded_policies import INTENTS
 from adahi_lab.figures import Figures
 from adahi_ros.protocol.records import ON_COURSE, Reason
 
@@ -104,3 +105,25 @@ def verdict(run: BagRun, figures: Figures, marks: int, period_s: float) -> Itera
         misses = float(np.mean(known))
         yield Check("requests without a reply, estimated", f"{100 * misses:.1f} %", misses <= 0.05)
     yield Check("safety interventions", str(marks), marks == 0)
+
+
+def in_a_sentence(run: BagRun, checks: Sequence[Check], period_s: float) -> str:
+    """Return what matters most in a run, for people: a server that is too slow, else what is not healthy.
+
+    Args:
+        run: its steps.
+        checks: `verdict` of it.
+        period_s: of the control loop.
+    """
+    plans = [step for step in run.steps if step.planned and step.proposer not in INTENTS]
+    took_ms = [step.verify_ms for step in run.steps if step.verified]
+    if plans and took_ms:
+        took_s = float(np.median(took_ms)) / 1000
+        half_s = 0.5 * period_s * max(step.plan_age + step.plan_left for step in plans)
+        if took_s > half_s:
+            return (
+                f"The server is too slow for this plan: a reply takes {took_s:.2g} s, and half of a plan is "
+                f"{half_s:.2g} s. Execute more of a plan (execution_horizon), or make the target faster."
+            )
+    bad = [f"{check.what} ({check.value})" for check in checks if check.healthy is False]
+    return f"Look at: {'; '.join(bad)}." if bad else "All is well: every figure with a bound is within it."

@@ -20,7 +20,7 @@ from adahi_lab.evaluation.run_record import EpisodeRecord
 from adahi_lab.reporting.bag_report import reported, write_bag_report
 from adahi_lab.reporting.observed import Frame, Observed
 from adahi_lab.reporting.run_timeline import columns_of, marks_of, requests_of
-from adahi_lab.reporting.run_verdict import verdict, without_command
+from adahi_lab.reporting.run_verdict import Check, in_a_sentence, verdict, without_command
 from adahi_ros.protocol.records import Reason, StepRecord
 
 PERIOD_S = 0.05
@@ -116,6 +116,19 @@ def test_who_drove_is_on_the_page(ahead: BagRun, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     write_bag_report(reported("run", run, observed_of(run)), "runs", "adahi report run", path, {})
     assert "takeover: a person drives" in path.read_text()
+
+
+def test_a_sentence_says_what_matters_most(ahead: BagRun) -> None:
+    healthy, bad = Check("steps", "40"), Check("safety interventions", "3", False)
+    quick = replace(ahead, steps=tuple(replace(step, verify_ms=1.0) for step in ahead.steps))
+    late: dict[str, Any] = {"verify_ms": 1900.0, "verified": True}
+    slow = replace(ahead, steps=tuple(replace(step, **late) for step in ahead.steps))
+    assert in_a_sentence(quick, [healthy], PERIOD_S).startswith("All is well")
+    assert in_a_sentence(quick, [healthy, bad], PERIOD_S) == "Look at: safety interventions (3)."
+    said = in_a_sentence(slow, [bad], PERIOD_S)
+    assert said.startswith(
+        "The server is too slow for this plan: a reply takes 1.9 s, and half of a plan is "
+    )
 
 
 def test_words_of_a_recording_are_no_part_of_the_page(ahead: BagRun, tmp_path: Path) -> None:
