@@ -155,6 +155,7 @@ def _limits_files(contract: Contract, files: Sequence[Path]) -> list[Path]:
 def _parts(contract: Contract) -> Iterator[str]:
     """Yield lines: observation and action of a contract, and their topics."""
     from adahi_ros.contract.fields import NAMED
+    from adahi_ros.contract.sinks import SINKS
 
     yield f"{contract.robot_type}: {contract.rate_hz:g} steps per second, paced by {contract.paced_by}"
     yield f"observation: {_size(contract)}"
@@ -177,6 +178,8 @@ def _parts(contract: Contract) -> Iterator[str]:
         yield f"  observed {_topic(channel)}"
     for sink in action.sinks:
         yield f"  {sink.key} {sink.channel.topic}: {sink.channel.kind}"
+        if sink.channel.kind not in SINKS:
+            yield f"  warning: no node commands by {sink.channel.kind}, only by {', '.join(SINKS)}"
     for monitor in contract.driver:
         running = ", ".join(map(str, monitor.running))
         yield f"  driver {monitor.topic}: {monitor.type}, {monitor.field} must be {running}"

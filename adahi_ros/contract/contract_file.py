@@ -271,9 +271,9 @@ class ContractFile(Schema):
         paced_by: the observed topic with the samples that start the steps. By default that of the first
             observation.
         max_age_s: messages older than this at arrival are ignored; it also bounds how far clocks may differ.
-        encoder: of the images: a name below `checkpoints/encoders`, or an absolute path. Required with
-            cameras, except with `images_for_target`.
-        images_for_target: the robot sends the images and computes nothing with them.
+        encoder: of the images: a name below `checkpoints/encoders`, or an absolute path.
+        images_for_target: the robot sends the images and computes nothing with them. By default so with
+            cameras and without `encoder`.
         observations: from keys to sources or lists of sources; a key that begins with
             `observation.images.` is a camera. The observation has them in this order, features last.
         goal: one source, the goal of the policy.
@@ -289,7 +289,7 @@ class ContractFile(Schema):
     paced_by: Word | None = None
     max_age_s: Annotated[float, within(1.0 / LONGEST_S, LONGEST_S)] = MAX_AGE_S
     encoder: Annotated[str, must("be a printable text", str.isprintable)] = ""
-    images_for_target: bool = False
+    images_for_target: bool | None = None
     observations: Annotated[dict[Word, Any], Field(min_length=1)]
     goal: SourceFields | None = None
     episode: SourceFields | None = None
@@ -317,9 +317,12 @@ class ContractFile(Schema):
                 numbers += [each.made(key, self) for each in several]
             else:
                 numbers.append(checked(SourceFields, entry, where).made(key, self))
-        if self.images_for_target and not cameras:
+        for_target = self.images_for_target
+        if for_target and not cameras:
             raise ValueError("images_for_target: True, must be true or false, true only with cameras")
-        if bool(self.encoder) != bool(cameras) and not self.images_for_target:
+        if for_target is None:
+            for_target = bool(cameras) and not self.encoder
+        if bool(self.encoder) != bool(cameras) and not for_target:
             raise ValueError(
                 f"encoder: {self.encoder!r}, must name one where there are cameras, and only there; with "
                 "images_for_target there may be none"
@@ -338,6 +341,6 @@ class ContractFile(Schema):
             None if self.goal is None else self.goal.made("goal", self),
             None if self.episode is None else self.episode.made("episode", self),
             Action(sinks),
-            self.images_for_target,
+            for_target,
             self.driver,
         )

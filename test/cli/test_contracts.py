@@ -42,7 +42,7 @@ def test_an_unknown_contract_is_refused_with_the_names_that_are_shipped(fails: F
     from adahi_lab.tasks import TASKS
 
     shipped = {path.stem for path in asset_files("config/contracts")}
-    arms = {"franka_panda", "panda_kitchen", "so101", "ur5e"}
+    arms = {"franka_panda", "panda_kitchen", "so101", "so101_lerobot", "ur5e"}
     assert shipped - arms <= set(TASKS) | {"inverted_pendulum"}
     output = fails("contract", "write", "so100")
     assert output.endswith("(did you mean 'so101'?)\n")
@@ -190,3 +190,11 @@ def test_what_is_shipped_is_replaced_where_one_says_so(
     out.write_text("")
     run("contract", "write", "ball", "--out", out, "--overwrite")
     assert yaml.safe_load(out.read_text())["robot_type"] == "ball"
+
+
+def test_commands_that_no_node_sends_are_named(tmp_path: Path, run: Run) -> None:
+    channel = {"topic": "leader_arm/joint_states", "type": "sensor_msgs/msg/JointState"}
+    recorded = {"action": {"channel": channel, "select": ["position.elbow_flex"]}}
+    output = run("contract", "check", arm(tmp_path, actions=recorded)).output
+    assert "no node commands by sensor_msgs/msg/JointState, only by trajectory_msgs/msg/" in output
+    assert "no node commands" not in run("contract", "check", "so101").output

@@ -107,6 +107,9 @@ def test_images_may_be_for_the_target_only_where_there_are_any() -> None:
     assert not parse_contract(ARM).images_for_target
     assert parse_contract({**ARM, "images_for_target": True}).images_for_target
     blind = {key: each for key, each in ARM.items() if key != "encoder"}
+    assert parse_contract(blind).images_for_target  # as in contracts of Rosetta
+    with pytest.raises(ValueError, match=r"encoder: '', must name one where there are cameras"):
+        parse_contract({**blind, "images_for_target": False})
     blind["observations"] = {"observation.state": ARM["observations"]["observation.state"]}
     with pytest.raises(
         ValueError, match=r"^images_for_target: True, must be true or false, true only with cam"
@@ -135,7 +138,6 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
         (("fps",), 0, "fps: 0, must be a number from"),
         (("speed",), 1, r"^speed: unknown, must be one of robot_type"),
         (("robot_type",), "", "robot_type: '', must be a word"),
-        (("encoder",), "", "encoder: '', must name one where there are cameras"),
         (("images_for_target",), "yes", "images_for_target: 'yes', must be true or false"),
         (("paced_by",), "/nobody", "paced_by: '/nobody', must be one of /front"),
         (("observations",), {}, "observations: {}, must be of 1 entries at least"),
