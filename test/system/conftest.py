@@ -14,15 +14,21 @@ from adahi_ros.nodes.launching.child_processes import node_processes
 from test.system.recorder import Recorder
 from test.system.stage import HeldVerifier, Robot, Scene, Stage, describe_policy
 
-# As between a robot and a server. A process that is killed during a write can leave shared memory locked, and
-# the next writer waits for a second.
+# As between a robot and a server, also in this process. A process that is killed during a write can leave
+# shared memory locked, and the next writer waits for a second. Hundreds of segments lose messages.
 UDP_ONLY = {"FASTDDS_BUILTIN_TRANSPORTS": "UDPv4"}
 
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
     """An empty domain."""
-    with exclusive_domain() as domain, node_processes(loopback_environment(domain) | UDP_ONLY) as processes:
+    with (
+        pytest.MonkeyPatch.context() as environment,
+        exclusive_domain() as domain,
+        node_processes(loopback_environment(domain) | UDP_ONLY) as processes,
+    ):
+        for name, value in UDP_ONLY.items():
+            environment.setenv(name, value)
         observer = Observer(domain, "test")
         try:
             yield Stage(domain, observer, processes)
