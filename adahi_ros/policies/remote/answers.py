@@ -84,7 +84,9 @@ def _part(name: str, part: Any, robots: int, horizon: int, size: int) -> np.ndar
 def _batched(given: np.ndarray | list[Any], robots: int) -> np.ndarray:
     """Return an array, or nested lists of numbers, with the robots first."""
     try:
-        array = np.asarray(given) if isinstance(given, np.ndarray) else np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ServerFault("answered with lists that are no array of numbers") from None
+        array = np.asarray(given)
+    except ValueError:  # of several lengths
+        array = np.array("")
+    if isinstance(given, list) and array.dtype.kind not in "iuf":
+        raise ServerFault("answered with lists that are no array of numbers")
     return array[None] if robots == 1 and array.ndim < 3 else array

@@ -374,6 +374,6 @@ def test_nested_lists_of_numbers_are_plans() -> None:
     parts = {"action.arm": [plan], "gripper": [[1], [2], [3]]}
     assert plans_in(parts, {"arm": 2, "gripper": 1}, 1, 3).shape == (1, 3, 3)
     wrong: Any
-    for wrong in ([[0.1, 0.2], [0.3]], [["a", "b"]], [[{}, {}]]):
+    for wrong in ([[0.1, 0.2], [0.3]], [["0.1", "0.2"]], [[{}, {}]], [[True, False]]):
         with pytest.raises(ServerFault, match="answered with lists that are no array of numbers"):
             plans_in({"actions": wrong}, {}, 1, 3)
