@@ -114,6 +114,11 @@ class Arm:
         found: dict[str, float] = json.loads(self.servos.read_text())["position"]
         return found
 
+    @property
+    def read_s(self) -> float:
+        """When the driver last read the servos."""
+        return float(json.loads(self.servos.read_text())["time"])
+
     def moved_from(self, start: dict[str, float]) -> float:
         return max(abs(at - start[joint]) for joint, at in self.position.items())
 
@@ -173,7 +178,8 @@ def test_an_act_moves_an_arm_of_lerobots(stage: Stage, arm: Arm, nodes: Nodes) -
     stopped = arm.position
     arm.stand(stopped, FAR)  # the last command before the end was elsewhere
     arm.drive(CAMERAS)
-    time.sleep(1.0)
+    since_s = arm.read_s
+    stage.wait(lambda: arm.read_s > since_s + 1.0, "a second of the servos")
     assert arm.moved_from(stopped) < STILL
     assert arm.end() == 0
 
