@@ -126,7 +126,9 @@ def export(
         options.left_out(f"data ({data[0]}) is a bag", fps=fps, joints=joints)
         _export_bags(data, out, contract, namespace, images, keep_failures, instruction)
         return
-    options.left_out("data is no bag", contract=contract)
+    of_bags = {"namespace": namespace, "images": images, "keep_failures": keep_failures}
+    given = {name: value or None for name, value in of_bags.items()}
+    options.left_out("data is no bag", contract=contract, **given)
     if len(data) > 1:
         raise ValueError(f"data: {data[1]}, must be one file or folder, unless bags are given")
     (source,) = data
