@@ -111,15 +111,15 @@ def _faults_of(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _opened(path: Path, on_loss: OnLoss | None) -> Iterator[Reader | PartialBag]:
-    metadata = read_metadata(path) if on_loss is None else None
-    if on_loss is None and not (metadata is not None and metadata.odd):
+    metadata = read_metadata(path)
+    if on_loss is None and (metadata is None or not metadata.odd):
         with Reader(closed(path)) as reader:
             yield reader
         return
     remains = PartialBag(path)
-    if remains.loss and on_loss is None:
-        raise BagError(f"{remains.loss}; {how_to_read(path)}")
-    if remains.loss and on_loss is not None:
+    if remains.loss:
+        if on_loss is None:
+            raise BagError(f"{remains.loss}; {how_to_read(path)}")
         on_loss(remains.loss)
     yield remains
 

@@ -255,8 +255,8 @@ def _operators(source: dict[str, Any], motors: dict[str, Any], unit: str, same_z
         zero = low if joint == GRIPPER else (low + high) / 2.0
         offsets.append(round((CENTRE - zero) * 360.0 / TICKS, 4))
         whole = 100.0 if joint == GRIPPER else 200.0
-        is_so = same_zero if joint == GRIPPER else unit == "degrees"
-        scales.append(1.0 if is_so else round(turned * whole / (high - low) * TICKS / 360.0, 6))
+        in_unit = same_zero if joint == GRIPPER else unit == "degrees"
+        scales.append(1.0 if in_unit else round(turned * whole / (high - low) * TICKS / 360.0, 6))
     found: list[Any] = list(source.get("apply", [])) if same_zero else ["rad2deg", {"offset": offsets}]
     if set(scales) != {1.0}:
         found.append({"scale": scales})

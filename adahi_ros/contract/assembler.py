@@ -189,7 +189,8 @@ class ObservationAssembler:
     def grey(self) -> str:
         """A warning of cameras that showed no colour yet; empty without one."""
         keys = ", ".join(key for key, grey in self._grey.items() if grey)
-        return f"{keys}: no image has colour; if the policy learnt colours, change the encoding" * bool(keys)
+        fault = "no image has colour; if the policy learnt colours, change the encoding"
+        return f"{keys}: {fault}" if keys else ""
 
     def clear(self) -> None:
         """Forget all samples; where the robot counts episodes itself, the next observation starts one."""
@@ -244,8 +245,8 @@ class ObservationAssembler:
             ) from None
         at_ns = int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
         if not at_ns and now_ns > self._max_age_ns:
-            cure = "align: {timeline: receive} counts from its arrival"
-            raise InputError(f"{topic}.header.stamp", f"0, must be set by the driver, or {cure}")
+            allowed = "must be set by the driver, or align: {timeline: receive} counts from its arrival"
+            raise InputError(f"{topic}.header.stamp", f"0, {allowed}")
         if abs(now_ns - at_ns) > self._max_age_ns:
             age_s = (now_ns - at_ns) / NANOSECONDS
             when = f"{abs(age_s):.3f} s {'old' if age_s > 0 else 'in the future'}"
@@ -311,8 +312,7 @@ class ObservationAssembler:
         pictured = zip(self.contract.cameras, samples[:seen], strict=True)
         images = {camera.key: _pictured(camera, sample) for camera, sample in pictured}
         for key, image in images.items():
-            if self._grey.get(key, True):
-                self._grey[key] = _is_grey(image)
+            self._grey[key] = self._grey.get(key, True) and _is_grey(image)
         read: list[np.ndarray] = samples[seen:]  # type: ignore[assignment]
         goal = np.empty(0)
         if self.contract.goal is not None:

@@ -24,7 +24,7 @@ from adahi_ros.policies.networks.network_checkpoint import (
     read_network,
 )
 
-LONGEST_INTENT = 64  # entries, as in `VerifyDraft.srv`
+LONGEST_INTENT = 64
 """Numbers of an intent at most, as in `VerifyDraft.srv`."""
 MOST_REPLIES = 8
 ACTIONS = ("action_mean", "action_scale", "action_low", "action_high")
