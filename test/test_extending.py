@@ -26,7 +26,6 @@ SECTIONS = (
     "An acceptance rule with weights",
     "A gate",
     "A proposer",
-    "A proposer with weights",
     "A paper's method",
     "A command sink",
     "A limit",
@@ -66,16 +65,6 @@ with exclusive_domain() as domain:
     trigger = robot._loop.controller.config.trigger
     assert (trigger.name, trigger.gate.slope) == ("link", 2.0)
 
-    weighted = DraftPolicyNode(
-        parameter_overrides=with_(
-            checkpoint=f"{folder}/draft",
-            proposer__name="scaled",
-            proposer__file=os.path.abspath("scaled.safetensors"),
-            contract=os.path.abspath("corridor.yaml"),
-            safety__limits="none",
-        )
-    )
-    assert weighted.trigger_configure() == TransitionCallbackReturn.SUCCESS
     alone = DraftPolicyNode(
         parameter_overrides=with_(
             contract="so101",
@@ -301,12 +290,6 @@ def test_the_weights_of_a_rule_decide_as_the_same_rule_without_weights(outside: 
     (plain,) = figures_of(outside, "An acceptance rule").values()
     assert weighted["rejection_rate"] == plain["rejection_rate"]
     assert weighted["success_rate"] == plain["success_rate"]
-
-
-def test_the_weights_of_a_proposer_are_those_of_its_file(outside: Path) -> None:
-    scaled, slow = figures_of(outside, "A proposer with weights").values()
-    assert scaled["success_rate"] == slow["success_rate"]
-    assert scaled["transmission_rate"] == 0.0
 
 
 def test_the_remote_target_is_queried_and_its_absence_is_reported(outside: Path) -> None:
