@@ -19,9 +19,9 @@ help:  ## list the targets
 setup:  ## make .venv with everything: ROS 2 unless it is sourced, adahi_msgs, torch, test tools
 	@tools/set_up
 
-demo:  ## balance a ball over DDS: robot, draft policy and target verifier in three processes
+demo:  ## balance a ball over DDS, in three processes; the link is cut for a second in each episode
 	@tools/set_up demo
-	@$(VENV)/bin/adahi demo ball --report
+	@$(VENV)/bin/adahi demo ball --report --cut-s 1
 
 test: setup  ## lint, types, tests of the product and a row of each paper; ROS=kilted: what needs ROS, on its wheels
 	@$(MAKE) --no-print-directory --jobs 2 $(if $(OTHER),,lint) faults

@@ -71,6 +71,14 @@ def demo(
             "For the target's reply, s. Default: one control period; 10 where the world waits.", 0.001, 60.0
         ),
     ] = None,
+    cut_s: Annotated[
+        float,
+        number(
+            "Cut the link once per episode, for this long, s: the verifier is suspended. All in real time.",
+            0.0,
+            60.0,
+        ),
+    ] = 0.0,
     picture: Annotated[Path | None, options.picture("demo-TASK")] = None,
     report: Annotated[
         bool, Option("--report", help="Record a bag of each method, and write an interactive report.")
@@ -98,8 +106,9 @@ def demo(
     from adahi_lab.reporting.tables import method_table
     from adahi_lab.tasks import make
 
+    real_time = real_time or cut_s > 0.0
     if lockstep and real_time:
-        raise ValueError("lockstep: True, must be left out where --real-time is given")
+        raise ValueError("lockstep: True, must be left out where --real-time or --cut-s is given")
     files, seed, name_of_files = setup.files(task), setup.seed, file_name(task)
     folder = files.folder
     chosen = methods or default_methods(task, folder)
@@ -139,6 +148,7 @@ def demo(
                     view.show,
                     domain=domain,
                     bag=bags.get(name),
+                    cut_s=cut_s,
                 )
             figures[name] = {
                 "gate": draft["gate.name"],
@@ -155,6 +165,11 @@ def demo(
                 f"{_aged(runs[name].steps)}{_crossed(figures[name])}"
             )
     console.print(method_table(figures, f"{name_of_files} over DDS, {episodes} episodes, seed {seed}"))
+    if cut_s:
+        lost = [
+            f"{ways[name].label} {sum(not e.success for e in run.episodes)}" for name, run in runs.items()
+        ]
+        say(f"the link was cut for {cut_s:g} s in each of {episodes} episodes; failed: {', '.join(lost)}")
     write_json(json_file, comparison_figures(compared, episodes, figures))
     draw_run(task, runs, figures, picture)
     say(f"picture: {picture}")

@@ -9,10 +9,14 @@ arguments of `run_over_dds`; the program writes a `RunRecord` to the second.
 from __future__ import annotations
 
 import json
+import math
+import os
+import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -40,6 +44,7 @@ CONFIGURE_S = 180.0  # the first start may export two networks
 STALL_S = 30.0
 LONGEST_STEP_S = 60.0
 STATUSES_KEPT = 1000
+CUT_STEP = 20  # of each episode
 
 
 def run_over_dds(
@@ -52,6 +57,7 @@ def run_over_dds(
     on_status: Callable[[StepRecord], None] = lambda record: None,
     domain: int | None = None,
     bag: Path | None = None,
+    cut_s: float = 0.0,
 ) -> RunRecord:
     """Run episodes over DDS, in a domain that no other run on this machine uses.
 
@@ -65,6 +71,7 @@ def run_over_dds(
         on_status: called with every control step.
         domain: ROS domain that the caller holds, by `exclusive_domain`; None takes one for this run.
         bag: records the run; None records nothing.
+        cut_s: duration of one cut of the link per episode, in real time; 0 for none.
 
     Raises:
         DdsRunError: a node ended early, could not be configured, or made no progress.
@@ -99,13 +106,16 @@ def run_over_dds(
         if domain is None:
             domain = stack.enter_context(exclusive_domain())
         processes = stack.enter_context(node_processes(run_environment(domain)))
+        cut = _Cut(cut_s)
+        stack.callback(cut.end)
         drafting = processes.start("draft_policy_node", draft)
         backups = draft_parameters.get("verification.backups", ())
         assert isinstance(backups, Sequence)
 
         def start_verifiers() -> None:
             for namespace in ("", *backups):
-                processes.start("target_verifier_node", verifier, server_prefix(), namespace)
+                started = processes.start("target_verifier_node", verifier, server_prefix(), namespace)
+                cut.verifiers.append(started.pid)
 
         if bag is None:
             start_verifiers()
@@ -114,7 +124,12 @@ def run_over_dds(
             recorder = processes.start("bag_recorder_node", {"contract": contract, "out": str(bag)})
         processes.may_end = processes.start("adahi_lab.nodes.robot_simulator_node", simulator)
         observer = stack.enter_context(Observer(domain, "adahi_run"))
-        collector = _Collector(observer.node, on_status)
+
+        def on_step(record: StepRecord) -> None:
+            cut.on_step(record.step)
+            on_status(record)
+
+        collector = _Collector(observer.node, on_step)
         try:
             if not observer.change_state("draft_policy", "configure", CONFIGURE_S, processes.check):
                 raise drafting.fault("did not configure")
@@ -164,6 +179,31 @@ def observed(task: str) -> dict[str, object]:
 def _written() -> tempfile.TemporaryDirectory[str]:
     """Return a folder of contracts, which is removed when this process ends."""
     return tempfile.TemporaryDirectory(prefix="adahi-contracts-")
+
+
+class _Cut:
+    """A cut of the link in each episode: the verifiers are suspended meanwhile, so nothing needs root."""
+
+    def __init__(self, for_s: float) -> None:
+        self.verifiers: list[int] = []
+        """Their process ids."""
+        self._for_s, self._until_s = for_s, math.inf
+
+    def on_step(self, step: int) -> None:
+        if self._for_s and step == CUT_STEP:
+            self._until_s = time.monotonic() + self._for_s
+            self._send(signal.SIGSTOP)
+        elif time.monotonic() >= self._until_s:
+            self.end()
+
+    def end(self) -> None:
+        self._until_s = math.inf
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: signal.Signals) -> None:
+        for pid in self.verifiers:
+            with suppress(ProcessLookupError):  # it has ended, which the run notices by itself
+                os.kill(pid, number)
 
 
 class _Collector:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -117,3 +119,27 @@ def test_all_methods_run_in_the_one_domain_that_is_shown(
     (given,) = re.findall(r"watch it: \S*adahi watch --domain (\d+)\n", output.stdout)
     assert domains == [int(given)] * 2
     assert output.stdout.index("watch it") < output.stdout.index("Draft only")
+
+
+def test_a_cut_suspends_the_verifiers_once_per_episode(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = []
+    now = [0.0]
+    monkeypatch.setattr(dds_run.os, "kill", lambda pid, number: sent.append((pid, number)))
+    monkeypatch.setattr(dds_run.time, "monotonic", lambda: now[0])
+    cut = dds_run._Cut(1.0)
+    cut.verifiers.append(7)
+    for now[0], step in ((0.95, 19), (1.0, 20), (1.05, 21), (2.0, 40), (2.05, 41)):
+        cut.on_step(step)
+    assert sent == [(7, signal.SIGSTOP), (7, signal.SIGCONT)]
+
+
+def test_a_demo_with_a_cut_says_what_each_method_lost(run: Run, toy: list[object], tmp_path: Path) -> None:
+    figures, picture = tmp_path / "demo.json", tmp_path / "demo.png"
+    files = ["--picture", picture, "--json", figures]
+    output = run("demo", "ball", *toy, "--methods", "target", "--episodes", 1, "--cut-s", 0.5, *files).stdout
+    assert re.search(r"the link was cut for 0.5 s in each of 1 episodes; failed: .+ [01]\n", output)
+    assert json.loads(figures.read_text())["methods"]["target"]["fallbacks"] >= 5
+
+
+def test_a_cut_is_refused_in_lockstep(fails: Fails) -> None:
+    assert "lockstep: True" in fails("demo", "ball", "--lockstep", "--cut-s", 1)
