@@ -124,8 +124,8 @@ def test_all_methods_run_in_the_one_domain_that_is_shown(
 def test_a_cut_suspends_the_verifiers_once_per_episode(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = []
     now = [0.0]
-    monkeypatch.setattr(dds_run.os, "kill", lambda pid, number: sent.append((pid, number)))
-    monkeypatch.setattr(dds_run.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("os.kill", lambda pid, number: sent.append((pid, number)))
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     cut = dds_run._Cut(1.0)
     cut.verifiers.append(7)
     for now[0], step in ((0.95, 19), (1.0, 20), (1.05, 21), (2.0, 40), (2.05, 41)):
