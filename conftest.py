@@ -167,13 +167,13 @@ def seeing() -> Callable[[str], Task]:
 @pytest.fixture
 def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """From arguments to what the command says on stderr, in one line, as it ends with status 2."""
-    from adahi_ros import cli
+    from adahi_ros.cli import app
 
     def main(*arguments: object) -> str:
         monkeypatch.setattr(sys, "argv", ["adahi", *map(str, arguments)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            app.main()
         message = capsys.readouterr().err
         assert ended.value.code == 2
         assert message.startswith("adahi: ")

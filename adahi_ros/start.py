@@ -37,7 +37,7 @@ def become(module: str, *arguments: str) -> NoReturn:
 
 def adahi() -> None:
     """Run the command `adahi`."""
-    run_main("adahi_ros.cli")
+    run_main("adahi_ros.cli.app")
 
 
 def draft_policy_node() -> None:

@@ -254,7 +254,7 @@ def run(folder: Path, *command: str) -> str:
 
 
 def adahi(folder: Path, command: str, *more: str) -> str:
-    program = "from adahi_ros.cli import main; main()"
+    program = "from adahi_ros.cli.app import main; main()"
     return run(folder, sys.executable, "-c", program, *shlex.split(command)[1:], *more)
 
 

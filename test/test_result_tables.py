@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from adahi_lab.methods.methods import for_task, parse_methods
-from adahi_ros.cli import app
+from adahi_ros.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 RESEARCH = ROOT / "docs/research"

@@ -13,11 +13,11 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, W
 from typer.testing import CliRunner
 
 from adahi_lab.evaluation.plain_contract import plain_values
-from adahi_ros import cli
 from adahi_ros.bags.bag_reader import Received
 from adahi_ros.bags.bag_writer import STORAGES
 from adahi_ros.bags.definitions import types_of
 from adahi_ros.bags.recorded_topics import ASSIGNMENTS, BESIDE_A_RUN, DRAFT_STATUS, INSTRUCTION
+from adahi_ros.cli.app import app
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.core.trajectories import Trajectories
@@ -57,7 +57,7 @@ def comparable(found: Iterable[Received]) -> Comparable:
 
 def run(*arguments: object) -> str:
     """Run `adahi` in this process; return what it printed."""
-    result = CliRunner().invoke(cli.app, [str(each) for each in arguments], catch_exceptions=False)
+    result = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return str(result.output)
 

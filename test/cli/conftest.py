@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+import adahi_ros
 from adahi_lab.calibration.parameter_file import Calibration
-from adahi_ros import cli
+from adahi_ros.cli.app import app
 from adahi_ros.policies.backends import load_policy
 from test.bags.conftest import bag, contract, contract_file, contract_values, in_bag, lines
 
@@ -27,7 +28,7 @@ def run() -> Run:
     """From arguments to what the command prints as it ends with a status, 0 by default."""
 
     def invoke(*arguments: object, status: int = 0) -> Result:
-        result = CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)
+        result = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
         assert result.exit_code == status, result.output
         return result
 
@@ -53,14 +54,14 @@ def loaded_by_help() -> Callable[[str], set[str]]:
 
     def ask(verb: str) -> set[str]:
         program = (
-            "import sys; from adahi_ros.cli import app\n"
+            "import sys; from adahi_ros.cli.app import app\n"
             f"try: app([*'{verb}'.split(), '--help'])\n"
             "except SystemExit: pass\n"
             "print(*sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)\n"
         )
         ended = subprocess.run(
             [sys.executable, "-c", program],
-            cwd=Path(cli.__file__).parents[2],
+            cwd=Path(adahi_ros.__file__).parents[1],
             capture_output=True,
             text=True,
             timeout=60,

@@ -60,7 +60,7 @@ def test_the_version_is_reported_and_is_that_of_the_package(run: Run) -> None:
 def test_the_package_is_the_command_too() -> None:
     outputs = [
         subprocess.run([sys.executable, *program, "--version"], capture_output=True, text=True, check=True)
-        for program in (["-m", "adahi_ros"], ["-c", "from adahi_ros.cli import main; main()"])
+        for program in (["-m", "adahi_ros"], ["-c", "from adahi_ros.cli.app import main; main()"])
     ]
     assert outputs[0].stdout == outputs[1].stdout == f"adahi {__version__}\n"
 
@@ -70,7 +70,7 @@ def test_an_error_in_a_real_process_is_one_line() -> None:
         [
             sys.executable,
             "-c",
-            "from adahi_ros.cli import main; main()",
+            "from adahi_ros.cli.app import main; main()",
             "evaluate",
             "ball",
             "--methods",

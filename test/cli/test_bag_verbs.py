@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 from adahi_lab.evaluation.plain_contract import with_camera
-from adahi_ros import cli
+from adahi_ros.cli.app import app
 from test.bags.conftest import run
 
 
@@ -62,7 +62,7 @@ def test_a_contract_is_checked_alone_and_against_a_bag(bag: Path, contract_file:
     assert "observations, " not in output
     counted = run("contract", "check", contract_file, "--bag", bag)
     assert f"{bag}: 360 observations, 360 actions\n  nothing was refused" in counted
-    found = CliRunner().invoke(cli.app, ["contract", "check", "kitchen", "--bag", str(bag)])
+    found = CliRunner().invoke(app, ["contract", "check", "kitchen", "--bag", str(bag)])
     other = found.output
     assert (found.exit_code, f"{bag}: 0 observations, 0 actions" in other) == (1, True)
     assert "360 times joint_states.name: ['left_joint', 'right_joint'], has none of" in other

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.models import OptionInfo
 
-from adahi_ros.cli import app
+from adahi_ros.cli.app import app
 from adahi_ros.cli.verbs import GROUPS, VERBS
 from adahi_ros.core.assets import asset
 from test.cli.conftest import Fails

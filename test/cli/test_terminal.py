@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from adahi_lab.cli.output import job_bar
-from adahi_ros import cli
+from adahi_ros.cli import app
 from adahi_ros.cli.terminal import console, errors, say
 
 EVIL = "\x1b]0;title\x07\x1b[2J\x9b31m\rok"
@@ -41,13 +41,13 @@ def test_an_error_of_a_verb_prints_none(
     def fail() -> None:
         raise ValueError(EVIL)
 
-    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(app, "app", fail)
     with pytest.raises(SystemExit):
-        cli.main()
+        app.main()
     assert printed(capsys).rstrip("\n").isprintable()
 
 
 def test_the_command_has_no_other_console() -> None:
     others = re.compile(r"\bConsole\(|(?<![.\w])print\(")
-    files = [path for path in Path(cli.__file__).parent.rglob("*.py") if others.search(path.read_text())]
+    files = [path for path in Path(app.__file__).parent.rglob("*.py") if others.search(path.read_text())]
     assert files == []

@@ -22,7 +22,7 @@ from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_lab.nodes.observer import Observer
 
 DEADLINE_S = 60.0
-PROGRAM = "from adahi_ros.cli import main; main()"
+PROGRAM = "from adahi_ros.cli.app import main; main()"
 ALTERNATE_SCREEN, BACK, CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from adahi_lab.nodes.domain import loopback_environment
 from test.system.stage import Stage
 
-COMMAND = [sys.executable, "-c", "from adahi_ros.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from adahi_ros.cli.app import main; main()"]
 ENDS_S = 30.0  # only a broken recorder takes longer
 RELIABLE = {
     f"/{topic}": {"publisher": {"reliability": "reliable", "depth": 1000}}

@@ -15,7 +15,7 @@ import yaml
 from typer.testing import CliRunner
 
 from adahi_lab.calibration.robot_file import RobotFile
-from adahi_ros import cli
+from adahi_ros.cli.app import app
 from test.system.policy_server import PolicyServer, camera_contract, served, target_file
 from test.system.recorder import RELIABLE, Recorder
 from test.system.stage import Robot, Stage
@@ -56,7 +56,7 @@ def folder(policy: PolicyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def adahi(*words: object) -> str:
-    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
+    result = CliRunner().invoke(app, [str(each) for each in words], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 

@@ -17,7 +17,7 @@ from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_lab.evaluation.rollout import rollout
 from adahi_lab.nodes.dds_run import run_over_dds
 from adahi_lab.tasks import make
-from adahi_ros import cli
+from adahi_ros.cli.app import app
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.nodes.launching.child_processes import DdsRunError
 from adahi_ros.policies.backends import load_policy
@@ -180,5 +180,5 @@ def test_a_bag_of_a_run_by_intents_is_reported_replayed_and_trained_on(
 
 
 def adahi(*words: object) -> None:
-    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
+    result = CliRunner().invoke(app, [str(each) for each in words], catch_exceptions=False)
     assert result.exit_code == 0, result.output

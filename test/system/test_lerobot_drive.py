@@ -91,7 +91,7 @@ class Arm:
 
     def drive(self, *arguments: str) -> None:
         own = "--robot.type=standin", "--robot.id=test", f"--robot.servos={self.servos}", *arguments
-        command = [sys.executable, "-m", "adahi_ros.start", "adahi_ros.cli", "lerobot", "drive", *own]
+        command = [sys.executable, "-m", "adahi_ros.start", "adahi_ros.cli.app", "lerobot", "drive", *own]
         with self.log.open("w") as log:
             started = subprocess.Popen(
                 [*command, "--namespace", "follower"],

@@ -32,7 +32,6 @@ from pathlib import Path
 
 def loaded(folder):
     sys.path.insert(0, str(folder))
-    import adahi_ros.cli  # first: it imports the modules of verbs, which import it
     import adahi_lab
 
     assert Path(adahi_lab.__file__).parent == folder / "adahi_lab"

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
+import adahi_ros
 from adahi_lab.link.emulator import unavailable
 from adahi_lab.link.namespaces import processes_in
-from adahi_ros import cli
 from test.cli.conftest import Fails, Run
 from test.waiting import wait_for
 
 needs_a_link = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 
-ADAHI = [sys.executable, "-c", "from adahi_ros.cli import main; main()"]
-ROOT = Path(cli.__file__).parents[2]
+ADAHI = [sys.executable, "-c", "from adahi_ros.cli.app import main; main()"]
+ROOT = Path(adahi_ros.__file__).parents[1]
 DEADLINE_S = 60.0  # only a broken link is slower
 
 LinkRun = tuple[subprocess.Popen[str], list[Path]]

@@ -22,7 +22,7 @@ from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.training import recorded_rollouts
 from adahi_lab.training.learn import Lessons
 from adahi_lab.training.vqbet_training import CodeFitConfig
-from adahi_ros import cli
+from adahi_ros.cli.app import app
 from adahi_ros.core.assets import asset
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
@@ -81,8 +81,8 @@ def test_later_rounds_learn_also_from_episodes_with_the_draft_before(
     demonstrations().save(tmp_path / "demos.safetensors")
     given = ["train", "offsets", "ball", "--checkpoints", str(folder), "--steps", "2", "--seed", "3"]
     more = ["--demos", str(tmp_path / "demos.safetensors"), "--rounds", "2"]
-    refused = CliRunner().invoke(cli.app, [*given, *more])
+    refused = CliRunner().invoke(app, [*given, *more])
     assert "--rounds: 2, needs --rollouts" in str(refused.exception or refused.output)
-    done = CliRunner().invoke(cli.app, [*given, *more, "--rollouts", "4"], catch_exceptions=False)
+    done = CliRunner().invoke(app, [*given, *more, "--rollouts", "4"], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     assert recorded == [("Hybrid", 3, False), ("Hybrid codes", 4, True)]
