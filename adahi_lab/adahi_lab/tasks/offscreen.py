@@ -8,7 +8,9 @@ import ctypes.util
 import os
 import sys
 import weakref
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 def choose_renderer() -> None:
     """Select MuJoCo's OpenGL backend unless MUJOCO_GL does; call it before importing MuJoCo."""
+    # The LLVM of triton, which comes with torch for CUDA, crashes if it is loaded after the LLVM of Mesa's drawing.
+    with suppress(ImportError):
+        import_module("triton._C.libtriton")
     if sys.platform.startswith("linux"):
         # MuJoCo reads this on import, which fails without EGL if it is set to that.
         os.environ.setdefault("MUJOCO_GL", "egl" if ctypes.util.find_library("EGL") else "disable")
