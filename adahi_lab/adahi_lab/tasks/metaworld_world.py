@@ -12,11 +12,7 @@ from typing import Any
 import numpy as np
 
 from adahi_lab.tasks.metaworld_scenes import Delivery, Errand, Point, Scene
-from adahi_lab.tasks.offscreen import choose_renderer
-
-choose_renderer()
-
-import mujoco  # noqa: E402
+from adahi_lab.tasks.mujoco_picture import mujoco
 
 ROBOT_POSITIONS = 9  # of the arm's seven joints and two fingers; they come first
 SETTLING_STEPS = 50  # in which the hand moves to its first place, as in the library

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def choose_renderer() -> None:
     """Select MuJoCo's OpenGL backend unless MUJOCO_GL does; call it before importing MuJoCo."""
-    # The LLVM of triton, which comes with torch for CUDA, crashes if it is loaded after the LLVM of Mesa's drawing.
+    # Loaded after Mesa's LLVM, that of triton, which comes with torch for CUDA, ends the process.
     with suppress(ImportError):
         import_module("triton._C.libtriton")
     if sys.platform.startswith("linux"):

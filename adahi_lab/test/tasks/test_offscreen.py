@@ -39,7 +39,9 @@ import triton._C.libtriton
 """
 
 
-@pytest.mark.skipif(find_library("EGL") is None or find_spec("triton") is None, reason="needs libegl1, torch for CUDA")
+@pytest.mark.skipif(
+    find_library("EGL") is None or find_spec("triton") is None, reason="needs libegl1, torch for CUDA"
+)
 def test_a_process_that_draws_can_load_triton_later() -> None:
     run = subprocess.run([sys.executable, "-c", DRAWING], capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr

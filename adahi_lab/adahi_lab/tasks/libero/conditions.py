@@ -7,11 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from adahi_lab.tasks.offscreen import choose_renderer
-
-choose_renderer()
-
-import mujoco  # noqa: E402
+from adahi_lab.tasks.mujoco_picture import mujoco
 
 OPEN_BELOW_M = -0.14  # a drawer's joint
 ON_FROM_RAD, OFF_BELOW_RAD = 0.5, 0.0  # the stove's knob

@@ -5,11 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_lab.tasks.offscreen import choose_renderer
-
-choose_renderer()
-
-import mujoco  # noqa: E402
+from adahi_lab.tasks.mujoco_picture import mujoco
 
 ARM = 7  # joints; they come first in the model, then two fingers
 FINGERS = 2

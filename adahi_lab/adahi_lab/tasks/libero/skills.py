@@ -8,11 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_lab.tasks.offscreen import choose_renderer
-
-choose_renderer()
-
-import mujoco  # noqa: E402
+from adahi_lab.tasks.mujoco_picture import mujoco
 
 OPEN, CLOSED = -1.0, 1.0
 DOWN = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])

@@ -12,11 +12,7 @@ from adahi_lab.tasks.libero.conditions import Judge
 from adahi_lab.tasks.libero.grip_points import GripPoints
 from adahi_lab.tasks.libero.hand_control import ARM, FINGERS, POSTURE_RAD, HandControl
 from adahi_lab.tasks.libero.scene_files import SUITE, Errand, LiberoScene, load_scene
-from adahi_lab.tasks.offscreen import choose_renderer
-
-choose_renderer()
-
-import mujoco  # noqa: E402
+from adahi_lab.tasks.mujoco_picture import mujoco
 
 PERIOD_S = 0.05
 ROBOT = ARM + FINGERS
