@@ -14,7 +14,7 @@ pytest.importorskip("rclpy")
 pytest.importorskip("torch")
 
 from adahi_lab.link.link_profile import load_profile
-from adahi_lab.methods.node_parameters import parameters_for
+from adahi_ros.core.node_parameters import parameters_for
 from adahi_ros.core.registry import arguments_beside
 from adahi_ros.core.schema import checked
 from adahi_ros.nodes.common.parameters import filled, rows

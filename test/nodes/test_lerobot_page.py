@@ -13,7 +13,7 @@ pytest.importorskip("rclpy")
 
 from rclpy.context import Context
 
-from adahi_lab.methods.node_parameters import parameters_for
+from adahi_ros.core.node_parameters import parameters_for
 from adahi_ros.nodes.common.parameters import filled
 from adahi_ros.nodes.launching.fleet import SERVING
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters

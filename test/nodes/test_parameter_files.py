@@ -12,8 +12,8 @@ from rclpy.context import Context
 from rclpy.node import Node
 
 from adahi_lab.calibration.robot_file import DEFAULTS
-from adahi_lab.methods.node_parameters import parameters_for
 from adahi_lab.nodes.domain import exclusive_domain
+from adahi_ros.core.node_parameters import parameters_for
 from adahi_ros.core.parameter_sections import is_for, nested, section_names
 from adahi_ros.core.registry import arguments_of
 from adahi_ros.nodes.common.parameter_files import parameter_files, unheeded

@@ -23,8 +23,8 @@ import yaml
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
-from adahi_lab.methods.node_parameters import parameters_for
 from adahi_lab.nodes.domain import loopback_environment
+from adahi_ros.core.node_parameters import parameters_for
 from adahi_ros.core.signals import with_parent
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from test.cli.conftest import Run, run

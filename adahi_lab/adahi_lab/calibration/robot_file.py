@@ -11,12 +11,12 @@ from typing import Any
 from adahi_lab.calibration.replayed_targets import Observed, observed, queried_once, query_of
 from adahi_lab.calibration.target_inputs import Jpeg
 from adahi_lab.evaluation.loaded_policies import PlanFiles, Policies
-from adahi_lab.methods.node_parameters import parameters_for
 from adahi_lab.methods.recommended import Recommendation, arguments_among
 from adahi_ros.bags.bag_reader import OnLoss
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import contract_path, load_contract
 from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.core.node_parameters import parameters_for
 from adahi_ros.core.parameter_sections import section_names
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.backends import is_policy

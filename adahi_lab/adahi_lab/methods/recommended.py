@@ -12,10 +12,10 @@ from typing import Any
 from adahi_lab.evaluation.loaded_policies import PLANS
 from adahi_lab.methods.actors import ON_ROBOT
 from adahi_lab.methods.method import Method
-from adahi_lab.methods.node_parameters import parameters_for
 from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.gone_names import gone
+from adahi_ros.core.node_parameters import parameters_for
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.proposers.registry import PROPOSERS

@@ -30,12 +30,12 @@ from adahi_lab.bench.link_ends import dds_environment, run_at_robot
 from adahi_lab.evaluation.run_record import RunRecord
 from adahi_lab.link.emulator import Traffic, emulated_links
 from adahi_lab.link.link_profile import profile_named
-from adahi_lab.methods.node_parameters import parameters_for
 from adahi_lab.nodes.dds_run import run_over_dds
 from adahi_lab.nodes.domain import exclusive_domain, link_environment
 from adahi_lab.nodes.observer import Observer
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.core.assets import asset
+from adahi_ros.core.node_parameters import parameters_for
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.nodes.launching.child_processes import node_processes
 from adahi_ros.protocol.records import Reason
