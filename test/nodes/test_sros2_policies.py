@@ -157,7 +157,7 @@ def test_a_policy_allows_no_more_than_is_opened(
 
 def test_who_watches_opens_what_the_monitor_may() -> None:
     with exclusive_domain() as domain, Watcher(domain=domain) as watcher:
-        ends = set(opened(watcher._node))
+        ends = set(opened(watcher.node))
     assert ends
     policy = allowed("monitor")
     assert not [end for end in ends if not allows(policy, end)]

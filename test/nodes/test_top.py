@@ -135,7 +135,7 @@ def test_a_listener_is_no_robot(domain: int) -> None:
     try:
         with Watcher() as watcher:
             other.wait_until(
-                lambda: "/draft_status" in dict(watcher._node.get_topic_names_and_types()),
+                lambda: "/draft_status" in dict(watcher.node.get_topic_names_and_types()),
                 DEADLINE_S,
                 "topic",
             )

@@ -6,28 +6,21 @@ It subscribes with best effort, so that robots neither wait nor resend for it.
 
 from __future__ import annotations
 
-import os
 import time
 from functools import partial
-from types import TracebackType
 
-import rclpy
 from adahi_msgs.msg import DraftStatus, LinkState, SafetyState
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
-from rclpy.utilities import try_shutdown
 
+from adahi_ros.nodes.common.listener import POLL_S, Listener
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.qos import LISTENING
 from adahi_ros.nodes.monitoring.robot_status import Figures, SeenRobot, SeenRobots
 
-POLL_S = 0.1  # longest delay of Ctrl-C
 LOOK_S = 0.5  # between searches for new robots
 
 
-class Watcher:
+class Watcher(Listener):
     """Subscribes to every draft policy node of a domain. Use as a context manager.
 
     `SeenRobots` finds the robots; their other topics are expected in the same namespace.
@@ -39,32 +32,10 @@ class Watcher:
     """
 
     def __init__(self, namespace: str = "", domain: int | None = None, window_s: float = 5.0) -> None:
+        super().__init__("top", domain)
         self._fleet = SeenRobots(namespace, window_s)
-        self._context = Context()
-        rclpy.init(context=self._context, domain_id=domain)
-        self.domain = self._context.get_domain_id()
-        # Names that begin with an underscore are hidden from 'ros2 node list'.
-        self._node = Node(
-            f"_adahi_top_{os.getpid()}",
-            context=self._context,
-            use_global_arguments=False,
-            enable_rosout=False,
-            start_parameter_services=False,
-        )
-        self._node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, LISTENING)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self._node)
+        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, LISTENING)
         self._next_look_s = 0.0
-
-    def __enter__(self) -> Watcher:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._executor.shutdown(timeout_sec=1.0)
-        self._node.destroy_node()
-        try_shutdown(context=self._context)
 
     def listen(self, seconds: float) -> None:
         """Receive messages for a time, also from robots that appear meanwhile."""
@@ -73,7 +44,7 @@ class Watcher:
             if now_s >= self._next_look_s:
                 self._find_robots()
                 self._next_look_s = now_s + LOOK_S
-            self._executor.spin_once(timeout_sec=min(POLL_S, end_s - now_s))
+            self.serve(end_s - now_s)
 
     def find(self, deadline_s: float) -> bool:
         """Wait for a robot, at most `deadline_s`; return whether there is one."""
@@ -92,8 +63,8 @@ class Watcher:
         return self._fleet.figures(time.monotonic())
 
     def _find_robots(self) -> None:
-        topics = dict(self._node.get_topic_names_and_types())
-        for robot in self._fleet.find(topics, lambda topic: self._node.count_publishers(topic) > 0):
+        topics = dict(self.node.get_topic_names_and_types())
+        for robot in self._fleet.find(topics, lambda topic: self.node.count_publishers(topic) > 0):
             self._listen_to(robot)
 
     def _listen_to(self, robot: SeenRobot) -> None:
@@ -103,7 +74,7 @@ class Watcher:
         def on(kind: str, message: object) -> None:
             robot.add(kind, message, time.monotonic())
 
-        subscribe = self._node.create_subscription
+        subscribe = self.node.create_subscription
         subscribe(DraftStatus, robot.topic, on_status, LISTENING)
         subscribe(LinkState, f"{robot.namespace}/link_state", partial(on, "link"), LISTENING)
         subscribe(SafetyState, f"{robot.namespace}/safety_state", partial(on, "safety"), LISTENING)
@@ -114,5 +85,5 @@ class Watcher:
 
     def _publishers(self, topic: str) -> set[str]:
         """Return the names of the nodes that publish a topic."""
-        found = self._node.get_publishers_info_by_topic(topic)
+        found = self.node.get_publishers_info_by_topic(topic)
         return {f"{each.node_namespace.rstrip('/')}/{each.node_name}" for each in found}
