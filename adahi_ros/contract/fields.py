@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from adahi_ros.core.texts import nearest
+
 LARGEST = float(np.finfo(np.float32).max)
 LONGEST_SLICE = 10_000
 SHOWN = reprlib.Repr()  # abbreviates a message's names in errors
@@ -132,7 +134,9 @@ class FieldReader:
         assert self._naming is not None
         names = list(getattr(message, self._naming.names))
         wanted = list(dict.fromkeys(name for part in self._parts for name in part.names))
-        return InputError(f"{self._topic}.{self._naming.names}", f"{SHOWN.repr(names)}, has none of {wanted}")
+        near = next(filter(None, (nearest(each, names) for each in wanted)), "")
+        fault = f"{SHOWN.repr(names)}, has none of {wanted}{near}"
+        return InputError(f"{self._topic}.{self._naming.names}", fault)
 
     def read(self, message: Any) -> np.ndarray:
         """Return the numbers (D,) float64.

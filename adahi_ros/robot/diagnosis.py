@@ -75,6 +75,7 @@ class Diagnosis:
         self._missed: Counter[str] = Counter()
         self._newest_ns = 0
         self._observed_s = now_s
+        self._lacks = self._lacks_logged = ""  # at the last look, and as logged last
         self._rate.reset()
         self._reported = _Counts(now_s)
 
@@ -97,6 +98,21 @@ class Diagnosis:
         if first:
             return News(Level.OK, f"the first observation arrived after {silent_s:.1f} s")
         return News(Level.OK, f"observations arrive again after {silent_s:.1f} s without one")
+
+    def waits(self, now_s: float) -> bool:
+        """Whether an active robot lacks observations for too long."""
+        return self.active and now_s - self._observed_s > NO_OBSERVATION_S
+
+    def lacks(self, text: str) -> News | None:
+        """Take why observations do not arrive, '' if unknown or if they do; return news where that lasts.
+
+        A reason must hold for two looks: DDS may not yet have found a publisher.
+        """
+        before, self._lacks = self._lacks, text
+        if text not in (before, "") or text == self._lacks_logged:
+            return None
+        self._lacks_logged = text
+        return News(Level.WARN, f"no observation: {text}") if text else None
 
     def ignored(self, field: str) -> None:
         """An input was ignored for a fault of this field."""
@@ -208,8 +224,9 @@ class Diagnosis:
         if now.undrafted > before.undrafted:
             return Level.ERROR, "no sound action for an observation, no command"
         ignored = now.faults > before.faults
-        if now.at_s - self._observed_s > NO_OBSERVATION_S:  # also while held: the driver may be dead
-            return Level.ERROR, "no observation, input ignored" if ignored else "no observation"
+        if self.waits(now.at_s):  # also while held: the driver may be dead
+            why = ", input ignored" if ignored else f": {self._lacks}" if self._lacks else ""
+            return Level.ERROR, f"no observation{why}"
         if ignored:
             return Level.WARN, "input ignored"
         if stopped:

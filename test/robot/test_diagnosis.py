@@ -84,6 +84,22 @@ def test_observations_that_are_back_after_a_silence_are_news(robot: Robot, condi
     assert observed() == News(Level.OK, "the first observation arrived after 3.0 s")
 
 
+def test_why_nothing_arrives_is_logged_once_it_lasts(robot: Robot, condition: Diagnosis) -> None:
+    assert not condition.waits(robot.link.now_s)
+    robot.pass_time(1.1)
+    assert condition.waits(robot.link.now_s)
+    news = News(Level.WARN, "no observation: /a has no publisher")
+    assert [condition.lacks("/a has no publisher") for _ in range(3)] == [None, news, None]
+    assert report(condition, robot)[:2] == (Level.ERROR, news.text)
+    assert [condition.lacks(text) for text in ("", "/a has no publisher", "/a has no publisher")] == [
+        None,
+        None,
+        news,
+    ]
+    condition.begin(robot.link.now_s)
+    assert [condition.lacks("/a has no publisher") for _ in range(2)] == [None, news]
+
+
 def mismatched(robot: Robot) -> None:
     """Have the verifier be of another tokenizer, and say so."""
     robot.loop.stop()

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Publishers of a topic, by the identity that DDS gives each publisher (GID)."""
+"""Publishers and subscriptions of topics; publishers by the identity that DDS gives each (GID)."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from rclpy.node import Node
+from rclpy.topic_endpoint_info import TopicEndpointInfo
+
+from adahi_ros.contract.published import Endpoint
 
 
 def publishers_of(node: Node, topic: str, kind: str = "") -> dict[bytes, str]:
@@ -15,7 +20,27 @@ def publishers_of(node: Node, topic: str, kind: str = "") -> dict[bytes, str]:
         kind: only those of this message type, such as std_msgs/msg/Bool; empty for all.
     """
     return {
-        bytes(each.endpoint_gid): f"{each.node_namespace.rstrip('/')}/{each.node_name}"
+        bytes(each.endpoint_gid): node_of(each)
         for each in node.get_publishers_info_by_topic(topic)
         if not kind or each.topic_type == kind
     }
+
+
+def node_of(endpoint: TopicEndpointInfo) -> str:
+    """Return the full name of an endpoint's node."""
+    return f"{endpoint.node_namespace.rstrip('/')}/{endpoint.node_name}"
+
+
+def endpoints(node: Node, kinds: Collection[str], subscriptions: bool = False) -> dict[str, list[Endpoint]]:
+    """Return the publishers, or the subscriptions, of each topic that has one of these message types."""
+    found = node.get_subscriptions_info_by_topic if subscriptions else node.get_publishers_info_by_topic
+    return {
+        topic: [_endpoint(each) for each in found(topic)]
+        for topic, its_kinds in node.get_topic_names_and_types()
+        if not set(kinds).isdisjoint(its_kinds)
+    }
+
+
+def _endpoint(info: TopicEndpointInfo) -> Endpoint:
+    qualities = info.qos_profile.reliability.name.lower(), info.qos_profile.durability.name.lower()
+    return Endpoint(node_of(info), info.topic_type, *qualities)

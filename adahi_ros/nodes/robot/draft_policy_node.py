@@ -31,12 +31,14 @@ from std_msgs.msg import String
 
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
+from adahi_ros.contract.published import unheard
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.registry import at_place
 from adahi_ros.core.signature import OBSERVATION
 from adahi_ros.core.texts import printable
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.executors import executor_of
+from adahi_ros.nodes.common.graph import endpoints
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.messages import to_link_state, to_status
 from adahi_ros.nodes.common.qos import ASSIGNMENTS, message_type, notice_qos, observation_qos
@@ -424,8 +426,22 @@ class DraftPolicyNode(ManagedNode):
 
     # Diagnostics
 
+    def _lacking(self) -> str:
+        """Return why no observation arrives, as far as topics and names show it; else ''."""
+        channels, heard = self._inputs.contract.channels, self._inputs.heard()
+        if not self._condition.waits(time.monotonic()):
+            return ""
+        offered = endpoints(self, {channel.kind for channel in channels.values()})
+        faults = [
+            heard[topic] if topic in heard else unheard(self.resolve_topic_name(topic), channel, offered)
+            for topic, channel in channels.items()
+        ]
+        return "; ".join(filter(None, faults))
+
     def _health(self) -> Health:
         guard = self._commands.guard
+        if news := self._condition.lacks(self._lacking()):
+            self._say(news)
         return self._condition.report(
             self._session,
             self._loop,

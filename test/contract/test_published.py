@@ -1,0 +1,60 @@
+"""Why no message of an observed topic arrives: each reason has its sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from adahi_ros.contract.contract import JOINT_STATE, Channel
+from adahi_ros.contract.published import Endpoint, unheard
+
+JOINTS = Channel("joint_states", JOINT_STATE)
+DRIVER = Endpoint("/driver", JOINT_STATE)
+SENSOR = Endpoint("/driver", JOINT_STATE, "best_effort")
+
+
+@pytest.mark.parametrize(
+    ("published", "fault"),
+    [
+        ({}, f"/joint_states has no publisher, nor has any other topic of {JOINT_STATE}"),
+        (
+            {"/joint_states": [], "/joint_state": [DRIVER], "/arm": [DRIVER]},
+            "/joint_states has no publisher; there is /joint_state (/driver)",
+        ),
+        (
+            {"/a": [DRIVER], "/b": [Endpoint("/other", JOINT_STATE)]},
+            "/joint_states has no publisher; there is /a (/driver), /b (/other)",
+        ),
+        (
+            {"/joint_states": [Endpoint("/driver", "std_msgs/msg/String")]},
+            f"/joint_states of /driver is std_msgs/msg/String, must be {JOINT_STATE}",
+        ),
+    ],
+)
+def test_a_topic_without_a_publisher_is_named_with_the_nearest(
+    published: dict[str, list[Endpoint]], fault: str
+) -> None:
+    assert unheard("/joint_states", JOINTS, published) == fault
+
+
+def test_a_topic_with_a_fitting_publisher_is_silent_by_itself() -> None:
+    fault = "/joint_states: /driver publishes it, but no message arrives"
+    assert unheard("/joint_states", JOINTS, {"/joint_states": [SENSOR]}) == fault
+    reliable = Channel("joint_states", JOINT_STATE, "reliable")
+    assert unheard("/joint_states", reliable, {"/joint_states": [SENSOR, DRIVER]}) == fault
+
+
+@pytest.mark.parametrize(
+    ("channel", "fault"),
+    [
+        (
+            Channel("joint_states", JOINT_STATE, "reliable"),
+            "/joint_states: the reliability of /driver is best_effort, the contract's qos wants reliable",
+        ),
+        (
+            Channel("joint_states", JOINT_STATE, durability="transient_local"),
+            "/joint_states: the durability of /driver is volatile, the contract's qos wants transient_local",
+        ),
+    ],
+)
+def test_a_qos_that_no_publisher_offers_is_named(channel: Channel, fault: str) -> None:
+    assert unheard("/joint_states", channel, {"/joint_states": [SENSOR]}) == fault
