@@ -22,11 +22,12 @@ from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.command_sinks import TopicSink, open_sinks
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.nodes.robot.draft_policy_parts import limits_of
 from adahi_ros.nodes.robot.other_publishers import OtherPublishers
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.envelope import RESTS, Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
-from adahi_ros.safety.named_limits import limits_warning, named_command_limits, named_limits
+from adahi_ros.safety.named_limits import limits_warning, named_command_limits
 from adahi_ros.safety.permission import Permission
 
 AT_ONCE = 0  # as a stamp: the command belongs to no observation
@@ -73,10 +74,8 @@ class CommandPublisher:
         self._simulated = contract.episode is not None  # a world that ends episodes sets the arm anywhere
         parts, what = commanded_by_sink(contract.action), commanded(contract.action)
         measured = contract.measured(what.names)
-        # Without a policy, any finite action of the target passes its check. So limits are required.
-        named, needs = values.safety.limits, values.safety.require_limits or values.takeover.command != "none"
-        required = needs or not values.checkpoint
-        limits = self.limits = named_limits(named, required, what, measured)
+        named, limits = values.safety.limits, limits_of(values, contract)
+        self.limits = limits
         config = GuardConfig(contract.period_s, values.safety.hold_after_s)
         envelope = Envelope(limits, what.fields, contract.period_s)
         permission.configure(values.safety.require_enable, values.safety.enable_timeout_s)

@@ -19,7 +19,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +56,7 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
     first_episode,
     policy_and_contract,
     view_of,
+    wants_of_robot,
 )
 from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatWatch
 from adahi_ros.nodes.robot.kept_messages import MessageIntake
@@ -64,7 +64,6 @@ from adahi_ros.nodes.robot.operator import OperatorInputs
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.records import StepRecord
 from adahi_ros.protocol.request import Sender
-from adahi_ros.robot.compatibility import offer_of, wants_of
 from adahi_ros.robot.diagnosis import Diagnosis, News, calibration_warning, deadline_warnings
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.outcomes import DraftError, Fallback
@@ -158,8 +157,6 @@ class DraftPolicyNode(ManagedNode):
         self._values = values
         self._condition = Diagnosis(time.monotonic(), contract.period_s)
         encoder, encode = encoder_of(values, contract)
-        at_target = encoder is not None and contract.images_for_target
-        image_dim = len(contract.cameras) * encoder.features if encoder is not None and at_target else 0
         check_fit(values, contract, policy.signature, encoder)
         first = first_episode(values)
         self._inputs = ObservationAssembler(contract, encode, self._on_missed, first)
@@ -191,11 +188,7 @@ class DraftPolicyNode(ManagedNode):
         self._opened.callback(self._due.destroy)
         controller = controller_of(values, policy)
         self._commands.coming = controller.coming
-        # Without drafts, the target's codes need not match.
-        signature = policy.signature if controller.sends_drafts else replace(policy.signature, codes=None)
-        observed = policy.signature.observation_dim, image_dim
-        offered = offer_of(contract, *observed, self._commands.limits)
-        wants = wants_of(signature, offered, target, view, encoder, *controller.wanted)
+        wants = wants_of_robot(values, contract, policy.signature, encoder, controller, self._commands.limits)
         self._session = VerifierSession(self._transport, wants, reliability == "best_effort", self._on_link)
         late = values.command.late_steps if values.command.lockstep else 0
         loop = partial(at_place(LATE), late) if late else ControlLoop

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 
 from adahi_ros.contract.assembler import Encode
+from adahi_ros.contract.commanded import commanded
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.signature import Signature
@@ -16,13 +18,18 @@ from adahi_ros.nodes.common.verifier_messages import REQUEST
 from adahi_ros.nodes.robot.draft_policy_parameters import DRAWN, FIRST_EPISODES, DraftPolicyParameters
 from adahi_ros.policies.interface import Policy
 from adahi_ros.proposers.registry import PROPOSERS
+from adahi_ros.protocol.description import Wants
 from adahi_ros.robot.compatibility import (
     check_images,
     check_observation,
     check_sizes,
+    offer_of,
+    wants_of,
 )
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.target_view import VIEWS, TargetView, view_of_contract
+from adahi_ros.safety.limits import Limits
+from adahi_ros.safety.named_limits import named_limits
 from adahi_ros.vision.interface import EncoderSizes
 
 
@@ -137,3 +144,31 @@ def check_fit(
     view = view_of_contract(values.verification.vision, for_target, bool(contract.encoder))
     check_observation(values.contract, contract, signature, encoder)
     check_images(view, cameras, signature.history, most, for_target, encoder is not None)
+
+
+def limits_of(values: DraftPolicyParameters, contract: Contract) -> Limits:
+    """Return the limits of the commands; see `named_limits`.
+
+    Without a policy, any finite action of the target passes its check. So limits are required then.
+    """
+    what, safety = commanded(contract.action), values.safety
+    required = safety.require_limits or values.takeover.command != "none" or not values.checkpoint
+    return named_limits(safety.limits, required, what, contract.measured(what.names))
+
+
+def wants_of_robot(
+    values: DraftPolicyParameters,
+    contract: Contract,
+    signature: Signature,
+    encoder: EncoderSizes | None,
+    controller: Controller,
+    limits: Limits,
+) -> Wants:
+    """Return what a verifier must fit: for the robot's own policy of this signature, and its other parts."""
+    at_target = encoder is not None and contract.images_for_target
+    image_dim = len(contract.cameras) * encoder.features if encoder is not None and at_target else 0
+    offered = offer_of(contract, signature.observation_dim, image_dim, limits)
+    if not controller.sends_drafts:  # then the target's codes need not match
+        signature = replace(signature, codes=None)
+    target, view = values.verification.target_name, view_of(values, contract)
+    return wants_of(signature, offered, target, view, encoder, *controller.wanted)
