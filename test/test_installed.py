@@ -87,7 +87,7 @@ def test_a_robot_has_the_verbs_for_robots_alone(robot: Path) -> None:
     listed = adahi(robot, "--help")
     assert listed.returncode == 0, listed.stderr
     verbs = set(re.findall(r"^│ (\w+)", listed.stdout, re.MULTILINE))
-    assert verbs == {"watch", "contract", "lerobot", "record", "bag", "serve", "keys"}
+    assert verbs == {"watch", "doctor", "contract", "lerobot", "record", "bag", "serve", "keys"}
     checked = adahi(robot, "contract", "check", "so101")
     assert checked.returncode == 0, checked.stderr
 

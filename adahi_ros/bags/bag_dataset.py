@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -104,12 +104,17 @@ def survey_bag(
     Raises:
         BagError: the bag cannot be used.
     """
+    observed = {topic: channel.kind for topic, channel in contract.channels.items()}
+    return survey(read_bag(path, observed, topics_of(contract), namespace, on_loss), contract)
+
+
+def survey(messages: Iterable[Received], contract: Contract) -> BagSurvey:
+    """Count the samples for a contract in messages, of a bag or of a robot; see `survey_bag`."""
     totals = BagTotals()
     nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
     passed = _Pass(contract, lambda images: nothing, totals)
-    observed = {topic: channel.kind for topic, channel in contract.channels.items()}
     measured = BackAndForth(contract.measured(contract.commanded_names).topics)
-    for received in read_bag(path, observed, topics_of(contract), namespace, on_loss):
+    for received in messages:
         passed.take(received)
         measured.take(received.topic, received.message, received.received_ns)
     faults, repeated = measured.faults(), dict(+measured.repeated)

@@ -16,8 +16,6 @@ from adahi_ros.core.texts import nearest
 from adahi_ros.core.written_files import replacing
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from adahi_ros.bags.message_counts import BagSurvey
     from adahi_ros.contract.contract import Channel, Contract
     from adahi_ros.protocol.description import Description, Wants
@@ -73,6 +71,7 @@ def check(
     """
     from adahi_ros.bags.bag_dataset import survey_bag
     from adahi_ros.contract.parsing import load_contract
+    from adahi_ros.robot.compatibility import named_values
 
     read = load_contract(contract)
     for line in (*_parts(read), *_joints(read, limits or ())):
@@ -90,7 +89,8 @@ def check(
         for sink in read.action.sinks:
             if sink.is_ros_action:
                 say(f"  {sink.key}: goals of a ROS action are in no bag, and are not counted")
-        unlike = "" if described is None or fault else wants.unlike(described, _observed(read, found))
+        observed = named_values(read, found.quantiles)
+        unlike = "" if described is None or fault else wants.unlike(described, observed)
         if unlike:
             say(f"  {unlike}")
         wrong |= bool(found.measured_twice or unlike or not found.observations)
@@ -128,20 +128,6 @@ def _target(
     return Description(
         path.stem, "replace", signature, feature_ranges=ranges[0], action_ranges=ranges[1]
     ), wants
-
-
-def _observed(contract: Contract, found: BagSurvey) -> dict[str, np.ndarray]:
-    """Return the quantiles of a bag's numbers by name; nothing without observations."""
-    from adahi_ros.core.signature import OBSERVATION
-
-    if not len(found.quantiles):
-        return {}
-    parts = {OBSERVATION: found.quantiles}
-    begin = 0
-    for key, entries in contract.named.items():
-        parts[key] = found.quantiles[:, begin : begin + len(entries)]
-        begin += len(entries)
-    return parts
 
 
 def _limits_files(contract: Contract, files: Sequence[Path]) -> list[Path]:

@@ -13,6 +13,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
     "adahi_ros.verbs",
     {
         "watch": "adahi_ros.cli.top:top",
+        "doctor": "adahi_ros.cli.doctor:doctor",
         "contract write": "adahi_ros.cli.contracts:write",
         "contract check": "adahi_ros.cli.contracts:check",
         "contract mock": "adahi_ros.cli.mock_arm:mock",
@@ -27,7 +28,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
 
 
 OURS = VerbHelp(
-    panels={"Start": ("watch",), "Robot": ("contract", "lerobot", "record", "bag", "serve", "keys")},
+    panels={"Start": ("watch", "doctor"), "Robot": ("contract", "lerobot", "record", "bag", "serve", "keys")},
     groups={
         "contract": "Contracts: what a robot's observation and action are made of.",
         "lerobot": "Policies and arms of LeRobot's: the files of a robot, and a driver.",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS domains held by runs on this machine, each by a locked file."""
+"""ROS domains of this machine: held by runs, each by a locked file, or used by any program."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from pathlib import Path
 
 DOMAINS = range(1, 102)  # their ports do not overlap Linux's ephemeral ports
 LOCKS = Path("/tmp")  # not TMPDIR: all holders on this machine must use one folder
+
+UDP = (Path("/proc/net/udp"), Path("/proc/net/udp6"))
+FIRST_PORT, PORTS, UNICAST = (
+    7400,
+    250,
+    10,
+)  # of DDS: domain 0, ports of a domain, its first program's
 
 
 def lock_of(domain: int) -> Path:
@@ -27,3 +34,13 @@ def held_domains() -> list[int]:
         except OSError:  # never held by a run, or held by another user's
             continue
     return [domain for _, domain in sorted(held, reverse=True)]
+
+
+def used_domains() -> list[int]:
+    """Return the domains that programs on this machine use, by the ports that DDS opens."""
+    found = set()
+    for file in UDP:
+        lines = file.read_text().splitlines()[1:] if file.is_file() else ()
+        ports = (int(line.split()[1].rpartition(":")[2], 16) - FIRST_PORT for line in lines)
+        found |= {port // PORTS for port in ports if port >= 0 and port % PORTS in (0, UNICAST)}
+    return sorted(found & {0, *DOMAINS})

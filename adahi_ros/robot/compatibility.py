@@ -187,6 +187,15 @@ def _joined(parts: Sequence[Quantity]) -> Quantity:
     return Quantity(names, units, low, high)
 
 
+def named_values(contract: Contract, values: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the numbers (N, S) of N observations by name; nothing without observations."""
+    if not len(values):
+        return {}
+    ends = np.cumsum([len(entries) for entries in contract.named.values()])
+    parts = np.split(values, ends[:-1], axis=1)
+    return {OBSERVATION: values, **dict(zip(contract.named, parts, strict=True))}
+
+
 def wants_of_plans(contract: Contract, limits: Limits | None) -> Wants:
     """Return what a target must fit, for a robot without a policy of its own."""
     size = contract.number_dim

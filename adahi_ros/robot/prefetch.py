@@ -48,6 +48,25 @@ def is_due(
     return (wanted | (left <= delay_steps)) & ((in_flight == 0) | overdue)
 
 
+def outlasted(took_s: float, steps: int, period_s: float) -> str:
+    """Return, for people, that plans of so many steps end before the next ones arrive; '' where they do not.
+
+    Args:
+        took_s: time from a request to its reply.
+        steps: actions of a plan that are executed.
+        period_s: control period.
+    """
+    half_s = 0.5 * steps * period_s
+    if took_s <= half_s:
+        return ""
+    without = min(100.0, 200.0 * (1.0 - half_s / took_s))
+    return (
+        f"replies take {took_s:.2g} s, and half of a plan is {half_s:.2g} s: about {without:.0f} % of "
+        "the time have no plan; execute more actions of a plan (execution_horizon), or make the target "
+        "faster"
+    )
+
+
 class RequestsAhead:
     """The pending requests of one episode, oldest first.
 
@@ -94,16 +113,8 @@ class RequestsAhead:
         """
         if self._useful is not None or len(self._took_s) < RECENT:
             return ""
-        took_s, steps = float(np.median(self._took_s)), min(self._horizon, executed or self._horizon)
-        half_s = 0.5 * steps * self._period_s
-        if took_s <= half_s:
-            return ""
-        without = min(100.0, 200.0 * (1.0 - half_s / took_s))
-        return (
-            f"replies take {took_s:.2g} s, and half of a plan is {half_s:.2g} s: about {without:.0f} % of "
-            "the time have no plan; execute more actions of a plan (execution_horizon), or make the target "
-            "faster"
-        )
+        steps = min(self._horizon, executed or self._horizon)
+        return outlasted(float(np.median(self._took_s)), steps, self._period_s)
 
     def wants_request(self, wanted: bool, left: int, now_s: float) -> bool:
         """Return whether to send a request now.

@@ -113,7 +113,7 @@ class OtherPublishers:
         held = self._holds[Hold.SHARED] is State.LASTS
         commanded = self._commanded() if held or self._active() else ""
         news = self._news(commanded, Event.COMMANDED_TWICE, Event.COMMANDED_ALONE)
-        measured = self._measured_twice()
+        measured = self.measured_twice()
         if measured is not None:
             news |= self._news(measured, Event.MEASURED_TWICE, Event.MEASURED_ONCE)
         if news:
@@ -138,7 +138,7 @@ class OtherPublishers:
                 return f"{', '.join(others)} {what} on {topic}; {ALLOW}"
         return ""
 
-    def _measured_twice(self) -> str | None:
+    def measured_twice(self) -> str | None:
         """Return the joints that two publishers measure, and these; empty for none, None if it may be so."""
         now_s, several = time.monotonic(), False
         for topic, measured in self._measured.items():
