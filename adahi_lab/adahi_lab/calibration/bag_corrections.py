@@ -18,7 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from adahi_lab.calibration.bag_run import step_record
+from adahi_lab.calibration.lerobot_recording import is_lerobot
 from adahi_lab.calibration.replay import check_sizes
+from adahi_lab.datasets.lerobot_dataset import INFO, INTERVENTION, read_columns, read_info
 from adahi_lab.training.policy_corrections import Corrections
 from adahi_ros.bags.bag_dataset import BagDataset, read_dataset
 from adahi_ros.bags.bag_reader import OnLoss, read_bag
@@ -134,24 +136,34 @@ def read_corrections(
 
 def driven_steps(
     paths: Sequence[Path], dataset: BagDataset, namespace: str = "", on_loss: OnLoss | None = None
-) -> np.ndarray:
-    """Return which steps (T,) of a dataset a person drove.
+) -> tuple[np.ndarray, bool]:
+    """Return which steps (T,) of a dataset a person drove, and whether any source says it.
+
+    A bag says it by `draft_status`, a LeRobotDataset by `INTERVENTION`.
 
     Args:
-        paths: of the bags, the first sources of the dataset.
-        dataset: of these and perhaps other sources.
-        namespace: of the robot.
+        paths: of the dataset's sources, in its order.
+        dataset: of these.
+        namespace: of the robot in bags.
         on_loss: see `read_bag`.
 
     Raises:
         BagError: a bag cannot be used.
+        ValueError: a LeRobotDataset is damaged.
     """
-    driven = np.zeros(len(dataset.stamps_ns), dtype=bool)
-    for bag, path in enumerate(paths):
+    driven, said = np.zeros(len(dataset.stamps_ns), dtype=bool), False
+    for source, path in enumerate(paths):
+        here = dataset.places[:, 0] == source
+        if is_lerobot(path):
+            if INTERVENTION in read_info(path / INFO)["features"]:
+                rows = read_columns(path, {INTERVENTION: 1})[INTERVENTION][:, 0]
+                driven[here], said = rows[dataset.places[here, 1]] > 0, True
+            continue
         steps = _read_statuses(path, namespace, on_loss, required=False).steps
         stamps = [stamp for stamp, step in steps.items() if _drives(step)]
-        driven |= (dataset.places[:, 0] == bag) & np.isin(dataset.stamps_ns, stamps)
-    return driven
+        driven |= here & np.isin(dataset.stamps_ns, stamps)
+        said = said or bool(steps)
+    return driven, said
 
 
 def _drives(step: StepRecord) -> bool:

@@ -80,7 +80,6 @@ def distill(
     It needs 'pip install pyarrow', and 'pip install av' if the target reads its videos.
     """
     from adahi_lab.calibration.bag_corrections import driven_steps
-    from adahi_lab.calibration.lerobot_recording import is_lerobot
     from adahi_lab.calibration.parameter_file import ROBOT, VERIFIER
     from adahi_lab.calibration.recordings import bags_first, read_recordings
     from adahi_lab.calibration.replayed_targets import instruction_for, query_of
@@ -126,8 +125,7 @@ def distill(
         jpeg=Jpeg(jpeg_quality),
         batch=batch,
     )
-    bags = [path for path in sources if not is_lerobot(path)]
-    driven = driven_steps(bags, dataset, namespace, say if incomplete else None)
+    driven, _ = driven_steps(sources, dataset, namespace, say if incomplete else None)
     if driven.any():
         say(f"a person drove {driven.sum()} of {len(driven)} steps; each counts {person_weight} times")
     planned = _planned(policy, dataset, query, out, driven)

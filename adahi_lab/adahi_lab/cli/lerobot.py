@@ -156,6 +156,7 @@ def _export_bags(
     keep_failures: bool,
     instruction: str | None,
 ) -> None:
+    from adahi_lab.calibration.bag_corrections import driven_steps
     from adahi_lab.datasets.filmed_dataset import save_filmed
     from adahi_ros.bags.bag_dataset import read_dataset
     from adahi_ros.contract.parsing import load_contract
@@ -167,8 +168,11 @@ def _export_bags(
     read = load_contract(contract)
     sentence = instruction or read.robot_type
     dataset = read_dataset(bags, read, namespace, keep_failures, instruction=sentence, on_measured=say)
-    save_filmed(out, dataset, bags, read, namespace, videos=not images)
+    driven, said = driven_steps(bags, dataset, namespace)
+    save_filmed(out, dataset, bags, read, namespace, not images, driven if said else None)
     data = dataset.trajectories
+    if said:
+        say(f"intervention: a person drove {driven.sum()} of {len(driven)} steps")
     for fault in dataset.summary["faults"].values():
         say(f"passed over {fault['count']} times, such as: {fault['first']}")
     say(f"{out}: {len(data)} episodes, {len(data.observations)} steps of {data.task}, {read.rate_hz:g} Hz")

@@ -9,16 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.datasets.lerobot_dataset import ACTION, INTERVENTION
 from adahi_ros.bags.bag_dataset import BagDataset, observations_of
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.contract import Contract
 from adahi_ros.policies.remote.lerobot_metadata import INSTALL
 
-ACTION, POSITION = "action", ".pos"
+POSITION = ".pos"
 
 
 def save_filmed(
-    folder: Path, dataset: BagDataset, bags: Sequence[Path], contract: Contract, namespace: str, videos: bool
+    folder: Path,
+    dataset: BagDataset,
+    bags: Sequence[Path],
+    contract: Contract,
+    namespace: str,
+    videos: bool,
+    driven: np.ndarray | None,
 ) -> None:
     """Write the steps of bags, each with its images, in the contract's units.
 
@@ -29,6 +36,7 @@ def save_filmed(
         contract: of the robot.
         namespace: of the robot.
         videos: images become videos, else a file in each row.
+        driven: (T,) bool, steps that a person drove, which become `INTERVENTION`; None for no such feature.
 
     Raises:
         ImportError: LeRobot is not installed; says what to install.
@@ -48,6 +56,8 @@ def save_filmed(
     for camera in contract.cameras:
         shape = {"shape": (camera.rows, camera.columns, 3), "names": ["height", "width", "channels"]}
         features[camera.key] = {"dtype": "video" if videos else "image", **shape}
+    if driven is not None:
+        features[INTERVENTION] = {"dtype": "bool", "shape": (1,), "names": None}
     out = LeRobotDataset.create(
         *(folder.name, int(contract.rate_hz), features),
         root=folder,
@@ -59,7 +69,7 @@ def save_filmed(
     for step, observation in enumerate(_of_steps(dataset, bags, contract, namespace)):
         numbers = {key: np.float32(observation.named[key]) for key in contract.named}
         frame = {**numbers, **observation.images, ACTION: actions[step], "task": dataset.instructions[step]}
-        out.add_frame(frame)
+        out.add_frame(frame if driven is None else {**frame, INTERVENTION: driven[step : step + 1]})
         if step + 1 in ends:
             out.save_episode(parallel_encoding=False)  # no fork beside threads
     out.finalize()

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 INFO = "meta/info.json"
 OBSERVATIONS = ("observation.state", "observation.environment_state")
 ACTION = "action"
+INTERVENTION = "intervention"
+"""Whether a person drove in a row: bool, (1,). So LeRobot 0.6.1 names it (lerobot/rollout/context.py) in what
+its rollouts with the strategy `dagger` write (lerobot/rollout/strategies/dagger.py)."""
 FORMAT = "v3."
 MOST_NUMBERS = 100_000_000  # of a file; each takes tens of bytes while it is read
 BOUNDS = ("episode_index", "dataset_from_index", "dataset_to_index")

@@ -221,6 +221,8 @@ def test_a_persons_actions_are_corrections_also_of_plans(
     assert not found.accepted.any()
     assert found.acceptance is None
     dataset = read_dataset([path], contract, keep_failures=True)
-    assert np.flatnonzero(driven_steps([path], dataset)).tolist() == [5, 6, 7, 8]
+    rows, said = driven_steps([path], dataset)
+    assert (np.flatnonzero(rows).tolist(), said) == ([5, 6, 7, 8], True)
     without = read_dataset([written([], [])], contract, keep_failures=True)
-    assert not driven_steps([written([], [])], without).any()
+    rows, said = driven_steps([written([], [])], without)
+    assert (rows.any(), said) == (False, False)

@@ -29,11 +29,13 @@ from test.calibration.lerobot_arm import (
 )
 
 from adahi_lab.calibration import lerobot_frames
+from adahi_lab.calibration.bag_corrections import driven_steps
 from adahi_lab.calibration.lerobot_recording import LeRobotRecording
 from adahi_lab.calibration.plan_store import digest_of_bags
 from adahi_lab.calibration.recordings import bags_first, read_recordings
 from adahi_lab.datasets import dataset_rows
 from adahi_lab.datasets.dataset_writer import save_dataset
+from adahi_lab.datasets.lerobot_dataset import INTERVENTION
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.core.trajectories import Trajectories
@@ -50,6 +52,19 @@ def folder(tmp_path: Path) -> Path:
 
 def read(folder: Path, **changed: Any) -> LeRobotRecording:
     return LeRobotRecording.read_from(folder, parse_contract(contract_values(**changed)))
+
+
+def test_rows_of_interventions_are_steps_that_a_person_drove(folder: Path) -> None:
+    contract = parse_contract(contract_values())
+    sources = [write_dataset(folder.parent / "demonstrated"), folder]
+    dataset = read_recordings(sources, contract)
+    assert not driven_steps(sources, dataset)[1]
+    marks = [row in (3, 4, 19) for row in range(ENDS[-1])]
+    change_table(folder / ROWS, lambda rows: rows.update({INTERVENTION: marks}))
+    feature = {"dtype": "bool", "shape": [1], "names": None}
+    change_info(folder, lambda info: info["features"].update({INTERVENTION: feature}))
+    driven, said = driven_steps(sources, dataset)
+    assert (driven.tolist(), said) == ([False] * ENDS[-1] + marks, True)
 
 
 def test_rows_become_steps(folder: Path) -> None:

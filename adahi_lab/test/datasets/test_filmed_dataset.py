@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import pytest
 import yaml
 
 from adahi_lab.cli.lerobot import export
+from adahi_lab.datasets.lerobot_dataset import INTERVENTION
 from adahi_ros.bags.bag_dataset import observations_of, read_dataset
 from adahi_ros.contract.parsing import load_contract
-from test.bags.conftest import contract_values, write_bag
+from adahi_ros.protocol.records import Reason, StepRecord
+from test.bags.conftest import LATE_NS, Line, contract_values, status, write_bag
 from test.bags.seeing import FRONT, WRIST, messages, seeing_values
 
 __all__ = ["contract_values"]
@@ -37,10 +40,18 @@ def contract(contract_values: dict[str, Any], tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("images", [False, True])
-def test_lerobot_reads_and_trains_on_what_a_bag_showed(images: bool, contract: Path, tmp_path: Path) -> None:
+def test_lerobot_reads_and_trains_on_what_a_bag_showed(
+    images: bool, contract: Path, tmp_path: Path, step_record: Callable[..., StepRecord]
+) -> None:
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
-    bags = [write_bag(tmp_path / f"bag{seed}", messages(seed)) for seed in (3, 4)]
+    lines = messages(4)  # of a run of a policy; a person drives in steps 2 and 5
+    commands = [each for each in lines if each.topic == "command"]
+    for number in (2, 5):
+        at = commands[number].received_ns
+        driven = step_record(stamp_ns=at - LATE_NS - 5, reason=Reason.PERSON, action=(0.1, 0.2))
+        lines.insert(lines.index(commands[number]) + 1, Line("draft_status", status(driven), at))
+    bags = [write_bag(tmp_path / "bag3", messages(3)), write_bag(tmp_path / "bag4", lines)]
     out = tmp_path / "dataset"
     export(bags, out, contract=str(contract), instruction="wait", images=images)
     read = load_contract(str(contract))
@@ -52,6 +63,7 @@ def test_lerobot_reads_and_trains_on_what_a_bag_showed(images: bool, contract: P
     for step in range(len(loaded)):
         item, observation = loaded[step], seen[made.places[step, 0]][made.places[step, 1]]
         assert item["task"] == made.instructions[step]
+        assert bool(item[INTERVENTION]) is (tuple(made.places[step]) in {(1, 2), (1, 5)})
         np.testing.assert_array_equal(item["action"], made.trajectories.actions[step])
         np.testing.assert_array_equal(item[STATE], np.float32(observation.named[STATE]))
         for camera in (FRONT.name, WRIST.name):
