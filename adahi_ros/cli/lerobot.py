@@ -149,8 +149,8 @@ def _contract(
     cameras = {
         key: {
             "channel": {
-                "topic": f"{'' if driver == DRIVE else '/'}{key.rpartition('.')[2]}/image_raw",
-                "type": "sensor_msgs/msg/Image",
+                "topic": f"{'' if driver == DRIVE else '/'}{key.rpartition('.')[2]}/image_raw/compressed",
+                "type": "sensor_msgs/msg/CompressedImage",
             },
             "apply": [{"resize": list(size)}],
             "align": {"strategy": "hold", "tolerance_ms": 100},

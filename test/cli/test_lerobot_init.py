@@ -172,8 +172,8 @@ def test_lerobots_own_driver_has_lerobots_numbers(tmp_path: Path, run: Run) -> N
         )
         contracts[unit] = load_contract(str(out / "arm/contract.yaml"))
     assert [each.channel.topic for each in contracts["degrees"].cameras] == [
-        "front/image_raw",
-        "wrist/image_raw",
+        "front/image_raw/compressed",
+        "wrist/image_raw/compressed",
     ]
     assert contracts["degrees"].action.select[0] == "positions.gripper"
     np.testing.assert_array_equal(in_policy(contracts["degrees"], 40.0), 40.0)

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from rclpy.publisher import Publisher
-from sensor_msgs.msg import Image, JointState
+from sensor_msgs.msg import CompressedImage, Image, JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.robot.lerobot_arm import LeRobotArm
+from adahi_ros.vision.images import from_jpeg
 from test.nodes.in_process import NodesInProcess
 
 JOINTS = ("lift", "gripper")
@@ -28,6 +29,7 @@ class Device:
         self.sent: list[dict[str, float]] = []
         self.connected = self.off = self.unplugged = False
         self.faults: list[Exception] = []
+        self.frame = FRAME
         self.action_features: dict[str, Any] = dict.fromkeys(self.at, float)
         self.observation_features = {**self.action_features, "front": FRAME.shape, "depth": (4, 6, 1)}
 
@@ -42,7 +44,7 @@ class Device:
     def get_observation(self) -> dict[str, Any]:
         if self.faults:
             raise self.faults.pop()
-        return {**self.at, "front": FRAME}
+        return {**self.at, "front": self.frame}
 
     def get_action(self) -> dict[str, float]:
         return self.at
@@ -75,15 +77,43 @@ def command(names: tuple[str, ...], *positions: float) -> JointTrajectory:
 
 
 def test_all_numbers_are_lerobots(arm: LeRobotArm, nodes: NodesInProcess) -> None:
-    seen: dict[str, list[Any]] = {"joint_states": [], "teleop_command": [], "front/image_raw": []}
+    kinds = {"joint_states": JointState, "teleop_command": JointState}
+    seen: dict[str, list[Any]] = {topic: [] for topic in kinds}
     for topic, found in seen.items():
-        kind = Image if "image" in topic else JointState
-        nodes.observer.node.create_subscription(kind, topic, found.append, 10)
+        nodes.observer.node.create_subscription(kinds[topic], topic, found.append, 10)
     nodes.wait(lambda: len(seen["joint_states"]) > 5 and bool(seen["teleop_command"]), "joint states")
     state, led = seen["joint_states"][0], seen["teleop_command"][0]
     assert (state.name, list(state.position), list(state.velocity)) == (list(JOINTS), [-60.0, 40.0], [])
     assert (led.name, list(led.position)) == (["gripper"], [3.0])
-    assert len(seen["front/image_raw"]) <= 1  # the camera has no other frame
+
+
+def test_each_frame_comes_once_raw_and_as_jpeg(arm: LeRobotArm, nodes: NodesInProcess, robot: Device) -> None:
+    kinds = {
+        "joint_states": JointState,
+        "front/image_raw": Image,
+        "front/image_raw/compressed": CompressedImage,
+    }
+    seen: dict[str, list[Any]] = {topic: [] for topic in kinds}
+    for topic, found in seen.items():
+        nodes.observer.node.create_subscription(kinds[topic], topic, found.append, 10)
+    states, raw, compressed = seen.values()
+
+    def came() -> bool:
+        robot.frame = FRAME.copy()  # LeRobot's camera has a new one
+        return bool(raw and compressed)
+
+    def settled() -> bool:
+        return len(states) > 5
+
+    nodes.wait(came, "images")
+    shown = from_jpeg(bytes(compressed[0].data))
+    assert (compressed[0].format, raw[0].encoding) == ("jpeg", "rgb8")
+    assert np.abs(shown.astype(int) - FRAME).mean() < 10.0
+    for _ in range(2):  # messages may be under way at first
+        before = len(raw), len(compressed)
+        states.clear()
+        nodes.wait(settled, "joint states")
+    assert (len(raw), len(compressed)) == before
 
 
 def test_it_moves_by_commands_and_is_held_without_them(

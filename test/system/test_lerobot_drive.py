@@ -164,7 +164,7 @@ def nodes(stage: Stage, tmp_path: Path, run: Run) -> Iterator[Nodes]:
 
 def test_an_act_moves_an_arm_of_lerobots(stage: Stage, arm: Arm, nodes: Nodes) -> None:
     arm.drive()
-    nodes.said("no step: front/image_raw: no sample for a step has come")
+    nodes.said("no step: front/image_raw/compressed: no sample for a step has come")
     assert arm.end() == 0
     arm.drive(CAMERAS)
     deadman = stage.node.create_publisher(Bool, "/follower/enable", 10)

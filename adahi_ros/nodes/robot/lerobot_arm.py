@@ -23,7 +23,7 @@ import numpy as np
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
-from sensor_msgs.msg import Image, JointState
+from sensor_msgs.msg import CompressedImage, Image, JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
@@ -34,6 +34,7 @@ from adahi_ros.nodes.common.qos import command_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import steady_timer
+from adahi_ros.nodes.robot.camera_messages import to_compressed
 from adahi_ros.safety.commanded_arm import CommandedArm
 from adahi_ros.safety.takeover import COMMAND
 
@@ -86,8 +87,11 @@ class LeRobotArm(Node):
             raise ParameterError(" ".join(str(error).split())) from error
         self._states = self.create_publisher(JointState, "joint_states", QoSProfile(depth=10))
         self._teleop = self.create_publisher(JointState, COMMAND, QoSProfile(depth=1)) if self._led else None
-        self._cameras: dict[str, Publisher] = {
-            name: self.create_publisher(Image, f"{name}/image_raw", QoSProfile(depth=1))
+        self._cameras: dict[str, tuple[Publisher, Publisher]] = {
+            name: (
+                self.create_publisher(Image, f"{name}/image_raw", QoSProfile(depth=1)),
+                self.create_publisher(CompressedImage, f"{name}/image_raw/compressed", QoSProfile(depth=1)),
+            )
             for name, shape in self._robot.observation_features.items()
             if isinstance(shape, tuple) and shape[2:] == (3,)
         }
@@ -134,10 +138,13 @@ class LeRobotArm(Node):
             return
         stamp_ns = self.get_clock().now().nanoseconds
         self._states.publish(to_joint_state(self._joints, positions, np.empty(0), stamp_ns))
-        for name, out in self._cameras.items():
+        for name, (raw, compressed) in self._cameras.items():
             if self._shown.get(name) is not seen[name]:  # LeRobot's cameras return their newest frame again
                 self._shown[name] = seen[name]
-                out.publish(to_image(seen[name], stamp_ns))
+                if raw.get_subscription_count():
+                    raw.publish(to_image(seen[name], stamp_ns))
+                if compressed.get_subscription_count():
+                    compressed.publish(to_compressed(seen[name], stamp_ns))
         if self._teleop is not None:
             self._lead(self._teleop, stamp_ns)
 

@@ -19,7 +19,6 @@ from rclpy.action import ActionServer, CancelResponse  # type: ignore[attr-defin
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.contract.commanded import Commanded, commanded_by_sink
 from adahi_ros.contract.contract import JOINT_STATE, Channel, Contract, Sink
@@ -32,13 +31,12 @@ from adahi_ros.nodes.common.qos import command_qos, message_type
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import steady_timer
+from adahi_ros.nodes.robot.camera_messages import to_compressed
 from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.safety.named_limits import limits_of_task, limits_path
-from adahi_ros.vision.images import to_jpeg
 
 IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 GREY = 128
-JPEG_QUALITY = 90
 WARNING_PERIOD_S = 1.0
 
 
@@ -174,7 +172,7 @@ def _picture(kind: str, rows: int, columns: int) -> Any:
     pixels = np.full((rows, columns, 3), GREY, np.uint8)
     if kind == IMAGES[0]:
         return to_image(pixels, 0)
-    return CompressedImage(format="jpeg", data=to_jpeg(pixels, JPEG_QUALITY))
+    return to_compressed(pixels, 0)
 
 
 def main() -> None:
