@@ -130,12 +130,12 @@ class Guard:
         return not self._motion.moving and now_s - self._motion.put_s >= self._config.period_s
 
     def paused(self, now_s: float) -> bool:
-        """Whether commands come after a gap: motion starts at rest."""
-        return self._motion.gap(now_s)
+        """Whether commands come after a gap, or in a new episode: motion starts at rest."""
+        return self._motion.resting or self._motion.gap(now_s)
 
     @property
     def resting(self) -> bool:
-        """Whether commanded positions are not to be sent: the robot rests there since a gap."""
+        """Whether commanded positions are not to be sent: the robot rests since a gap or a new episode."""
         return self._motion.resting
 
     def reason(self, now_s: float) -> str:
@@ -159,7 +159,7 @@ class Guard:
         self.counts.clear()
         self._held = True
         self._interrupted = self._person = False
-        self.new_episode()
+        self._arm.forget()
         if not self._motion.moving:
             self._why = None
 
@@ -185,8 +185,9 @@ class Guard:
         self.permission.holds.happen(Event.OBSERVED)
 
     def new_episode(self) -> None:
-        """Note that the arm may be anywhere: a simulator has set it there, or the node was not active."""
+        """Note that a simulator has set the arm anywhere: it rests there, whatever was commanded before."""
         self._arm.forget()
+        self._held, self._motion.resting, self._motion.moved_s = True, True, -np.inf
 
     def resumes(self, now_s: float) -> bool:
         """Whether a hold ends, so that earlier plans are outdated; true once for each."""
@@ -344,7 +345,7 @@ class Guard:
         """Start at the robot's position after a hold or a gap; return whether it was displaced meanwhile."""
         motion = self._motion
         displaced = self._envelope.begin_displaced(measured, now_s - motion.put_s)
-        settled = (gap or not motion.moving) and now_s - motion.moved_s >= SETTLED_S
+        settled = (gap or motion.resting or not motion.moving) and now_s - motion.moved_s >= SETTLED_S
         if settled:
             self._envelope.begin(measured)
         if settled or displaced:

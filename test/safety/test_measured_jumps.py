@@ -125,10 +125,19 @@ def test_a_continuous_joint_that_rests_at_a_whole_turn_does_not_jump() -> None:
         robot.wait()
 
 
-def test_a_simulator_may_set_the_arm_anywhere_in_a_new_episode() -> None:
+@pytest.mark.parametrize("set_to", [-2.0, 0.55])
+@pytest.mark.parametrize("late", [0, 3])
+def test_a_new_episode_starts_where_a_simulator_has_set_the_arm(set_to: float, late: int) -> None:
     robot = moving()
     robot.guard.new_episode()
-    assert robot.act(-2.0, measured=-2.0) is not None
+    for _ in range(late):  # without an action, nothing goes back to the last command
+        robot.guard.observed(robot.now_s)
+        assert robot.guard.withhold(robot.now_s, measured=np.array([set_to])) is None
+        robot.wait()
+        robot.press(True)
+        assert robot.guard.brake_if_held(robot.now_s) is None
+    assert robot.act(2.9, measured=set_to) == pytest.approx(set_to + 0.1)
+    assert Intervention.FOLLOWING not in robot.guard.counts
 
 
 @pytest.mark.parametrize("missing", ["velocity", "max_step"])
