@@ -64,10 +64,9 @@ NODES: dict[str, Settings] = {
         },
         "`point_of_action`": {"point_of_action.x": 0},
     },
-    "bag_recorder_node": {"": {"contract": "ball", "out": f"{SCRATCH}/bag"}},
-    "recording_robot_node": {
-        "": {"log": f"{SCRATCH}/log"},
-        "`clock_jump_s`": {"log": f"{SCRATCH}/log", "clock_jump_s": 1.0},
+    "bag_recorder_node": {
+        "": {"contract": "ball", "out": f"{SCRATCH}/bag"},
+        "`episodes`": {"contract": "ball", "out": f"{SCRATCH}/bags", "episodes": True},
     },
 }
 

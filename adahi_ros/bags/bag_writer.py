@@ -33,6 +33,28 @@ def faults_of_writing(path: Path) -> Iterator[None]:
         raise BagError(f"{path}: cannot be written ({why or error})") from None
 
 
+class UnwrittenBag:
+    """Counts messages as `BagWriter` does between two bags, and writes none."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.counts: Counter[str] = Counter()
+        self.newest_ns = 0
+
+    def add(self, topic: str, kind: str, offered: Sequence[Qos] = ()) -> None:
+        """See `BagWriter`."""
+
+    def write(self, topic: str, data: bytes | memoryview, received_ns: int) -> None:
+        """See `BagWriter`."""
+        self.counts[topic] += 1
+
+    def flush(self) -> None:
+        """See `BagWriter`."""
+
+    def close(self) -> None:
+        """See `BagWriter`."""
+
+
 class BagWriter:
     """Writes a bag; messages before a `flush` are safe, and all of them once the bag is closed.
 

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from rosbags.interfaces import Qos, QosDurability, QosReliability
 
-from adahi_ros.bags.bag_writer import BagWriter
-from adahi_ros.bags.definitions import BagError, how_to_recover
+from adahi_ros.bags.bag_writer import BagWriter, UnwrittenBag
+from adahi_ros.bags.definitions import BagError, how_to_recover, types_of
 from adahi_ros.bags.recorded_topics import (
     ASSIGNMENTS,
     BESIDE_A_RUN,
@@ -29,6 +29,10 @@ MOMENT_S = 1.0  # a clock that goes back further was reset
 AHEAD_S = 60.0  # a stamp further in the future is of another clock
 HINT = "check the names, and --namespace where the robot has one"
 STAMP = struct.Struct("<iI"), struct.Struct(">iI")  # s and ns of a header, which follow the four bytes of CDR
+
+
+MEASURED_S = 2.0  # of a raw topic, before its rate is known
+TOLD = "instruction"
 
 
 class Listening(NamedTuple):
@@ -72,6 +76,28 @@ def stamp_of(data: bytes | memoryview) -> int | None:
     return seconds * NANOSECONDS + nanoseconds
 
 
+class RawImages:
+    """Measures topics of raw images, for a warning: a camera fills a disk within an hour."""
+
+    def __init__(self) -> None:
+        self._began_ns: dict[str, int] = {}
+        self._bytes: Counter[str] = Counter()
+
+    def take(self, name: str, size: int, now_ns: int) -> str:
+        """Take a message; return the warning when its topic has been measured, else nothing."""
+        passed_s = (now_ns - self._began_ns.setdefault(name, now_ns)) / NANOSECONDS
+        if passed_s < MEASURED_S:
+            self._bytes[name] += size
+        if passed_s < MEASURED_S or not self._bytes[name]:
+            return ""
+        size = self._bytes.pop(name)
+        return (
+            f"{name}: raw images, {size * 60e-6 / passed_s:.0f} MB a minute; for JPEG, name the topic "
+            f"{name}/compressed of sensor_msgs/msg/CompressedImage in the contract, which image_transport "
+            "publishes"
+        )
+
+
 class Recording:
     """A bag, from the first publisher to the final report.
 
@@ -87,7 +113,8 @@ class Recording:
         over: whether it has ended.
     """
 
-    def __init__(self, contract: Contract, names: Mapping[str, str], bag: BagWriter) -> None:
+    def __init__(self, contract: Contract, names: Mapping[str, str], bag: BagWriter | UnwrittenBag) -> None:
+        self._contract = contract
         self._observed = contract.channels
         self._kinds = recorded_kinds(contract)
         self._names = names
@@ -96,6 +123,8 @@ class Recording:
         self._ahead_s: dict[str, float] = {}
         self._bag = bag
         self._subscribed: dict[str, Listening] = {}
+        self._offered: dict[str, Sequence[Qos]] = {}
+        self._kept: dict[str, bytes | memoryview] = {}
         self._other_types: defaultdict[str, set[str]] = defaultdict(set)
         self._fault = ""
         self._left_out = 0
@@ -120,8 +149,30 @@ class Recording:
             return None
         with self._noting_faults():
             self._bag.add(self._names[topic], kind, offered)
-        self._subscribed[topic] = wanted
+        self._subscribed[topic], self._offered[topic] = wanted, offered
         return wanted
+
+    def following(self, bag: BagWriter | UnwrittenBag, now_ns: int) -> Recording:
+        """Return the recording of the next bag, by the same subscriptions.
+
+        It begins with the newest latched messages, which arrive once per subscription, and the instruction.
+        """
+        made = Recording(self._contract, self._names, bag)
+        made._subscribed, made._offered, made._kept = self._subscribed, self._offered, self._kept
+        made._other_types = self._other_types
+        with made._noting_faults():
+            for topic, offered in self._offered.items():
+                bag.add(self._names[topic], self._kinds[topic], offered)
+        for topic, data in list(self._kept.items()):
+            made.write(topic, data, now_ns)
+        return made
+
+    def tell(self, instruction: str) -> None:
+        """Take an instruction for the bags that follow, until the topic has another."""
+        kind = self._kinds[TOLD]
+        types = types_of([kind])
+        self._offered.setdefault(TOLD, [])
+        self._kept[TOLD] = types.serialize_cdr(types.types[kind](data=instruction), kind)
 
     def other_types(self, topic: str, publishers: Sequence[tuple[str, Qos]]) -> list[str]:
         """Return messages about publishers of another type, which are not recorded: once per type."""
@@ -136,6 +187,8 @@ class Recording:
         Returns:
             The reason, if the clock was reset and the recording ends; else nothing.
         """
+        if topic == TOLD or self._subscribed[topic].kept:
+            self._kept[topic] = data
         if self._fault:
             return ""
         back_s = (self._bag.newest_ns - now_ns) / NANOSECONDS

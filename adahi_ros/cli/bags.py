@@ -19,9 +19,20 @@ RECORDER = "adahi_ros.nodes.monitoring.bag_recorder_node"
 
 def record(
     contract: options.ContractName,
-    out: Annotated[Path, Option(help="Bag to write: a new folder.")],
+    out: Annotated[Path, Option(help="Bag to write: a new folder. With --episodes: a folder for bags.")],
+    episodes: Annotated[
+        bool, Option("--episodes", help="Write a bag for each episode that you start and save.")
+    ] = False,
+    instruction: Annotated[
+        str, Option(help="Sentence that the bags carry, until the topic instruction has another.")
+    ] = "",
     duration_s: Annotated[
-        float, options.number("How long, s. Default: until Ctrl-C.", 0.0, name="--duration")
+        float,
+        options.number(
+            "How long, s. Default: until Ctrl-C. With --episodes: longest episode, then it is saved.",
+            0.0,
+            name="--duration",
+        ),
     ] = 0.0,
     namespace: options.Namespace = "",
     verifier_namespace: Annotated[
@@ -30,9 +41,17 @@ def record(
     storage: Annotated[str, Option(help="Format of the bag: mcap or sqlite3.")] = "mcap",
     sim_time: Annotated[bool, Option("--use-sim-time", help="Use the time of /clock.")] = False,
 ) -> None:
-    """Record a robot's observations, actions and status into a rosbag2."""
+    """Record a robot's observations, actions and status into a rosbag2.
+
+    With --episodes, each has its bag: OUT/episode_000000 and so on, after those that are there. Keys:
+    s or Enter starts and saves, d discards (deletes) the running episode, i types the instruction of the
+    next one. q and Ctrl-C save the running episode and end. The right and left arrow are s and d, as in
+    lerobot-record. Without a terminal there are the services start_episode, save_episode and
+    discard_episode of the node bag_recorder.
+    """
     from adahi_ros.bags.bag_writer import STORAGES
     from adahi_ros.bags.definitions import BagError
+    from adahi_ros.bags.episodes import Episodes
     from adahi_ros.contract.parsing import load_contract
 
     if find_spec("rclpy") is None:
@@ -40,17 +59,23 @@ def record(
     load_contract(contract)
     if storage not in STORAGES:
         raise ValueError(f"storage: {storage!r}, must be one of {', '.join(STORAGES)}")
-    if out.exists():
+    if episodes:
+        Episodes(out)  # refuse a bag
+    elif out.exists():
         raise BagError(f"{out}: is there already, expected the name of a new bag")
     parameters = {
         "contract": contract,
         "out": str(out),
         "storage": storage,
         "duration_s": duration_s,
+        "episodes": episodes,
+        "instruction": instruction,
         "use_sim_time": sim_time,
     }
     arguments = [
-        part for name, value in parameters.items() for part in ("-p", f"{name}:={json.dumps(value)}")
+        part
+        for name, value in parameters.items()
+        for part in ("-p", f"{name}:={json.dumps(value, ensure_ascii=False)}")
     ]
     if namespace.strip("/"):
         arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]

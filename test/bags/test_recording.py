@@ -9,15 +9,17 @@ import pytest
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.rosbag2 import Reader
 
-from adahi_ros.bags.bag_writer import BagWriter
+from adahi_ros.bags.bag_reader import read_bag
+from adahi_ros.bags.bag_writer import BagWriter, UnwrittenBag
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.recording import Listening, Recording, fitting, recorded_kinds
+from adahi_ros.bags.recording import Listening, RawImages, Recording, fitting, recorded_kinds
 from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.parsing import load_contract
 
 S = 1_000_000_000
 RELIABLE, BEST_EFFORT = QosReliability.RELIABLE, QosReliability.BEST_EFFORT
 KEPT, VOLATILE = QosDurability.TRANSIENT_LOCAL, QosDurability.VOLATILE
+INSTRUCTION = "std_msgs/msg/String"
 STATUS, JOINTS = "adahi_msgs/msg/DraftStatus", "sensor_msgs/msg/JointState"
 CONTRACT = load_contract("ball")
 
@@ -157,6 +159,37 @@ def test_stamps_far_in_the_future_are_warned_of(recording: Recording, bag: BagWr
     recording.close()
     assert recording.warnings == [f"{bag.path}: {recording.other_clock}"]
     assert recording.exit_code == 0
+
+
+def test_the_next_bag_begins_with_what_was_latched_and_the_instruction(tmp_path: Path) -> None:
+    """Latched messages arrive once per subscription, and the next bag has the same subscriptions."""
+    names = {topic: f"/{topic}" for topic in recorded_kinds(CONTRACT)}
+    waiting = Recording(CONTRACT, names, UnwrittenBag(tmp_path))
+    for topic, kind in (("draft_status", STATUS), ("joint_states", JOINTS)):
+        waiting.subscription(topic, [(kind, qos(durability=KEPT))])
+        waiting.write(topic, bytes(8), 10 * S)
+    waiting.tell("open the drawer")
+    first = waiting.following(BagWriter(tmp_path / "first"), 20 * S)
+    assert first.subscription("draft_status", [(STATUS, qos(durability=KEPT))]) is None
+    first.tell("close it")  # said during an episode: for the next one
+    bags = [tmp_path / "first", tmp_path / "second"]
+    second = first.following(BagWriter(bags[1]), 30 * S)
+    for each in (first, second):
+        each.close()
+        assert not each.over
+    told = [[each.message.data for each in read_bag(bag, {"instruction": INSTRUCTION})] for bag in bags]
+    assert told == [["open the drawer"], ["close it"]]
+    with Reader(bags[1]) as reader:
+        found = {connection.topic for connection, _, _ in reader.messages()}
+    assert found == {"/draft_status", "/instruction"}
+
+
+def test_raw_images_are_warned_of_once_with_their_rate() -> None:
+    raw, frame = RawImages(), 640 * 480 * 3
+    found = [raw.take("/front", frame, step * S // 10) for step in range(50)]
+    (warning,) = filter(None, found)
+    assert warning.startswith("/front: raw images, 553 MB a minute; for JPEG, name the topic /front/c")
+    assert found.index(warning) == 20
 
 
 def test_a_clock_that_starts_late_is_not_warned_of_for_ever(recording: Recording) -> None:

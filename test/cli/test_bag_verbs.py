@@ -28,6 +28,7 @@ def test_recording_over_a_bag_is_refused(
 ) -> None:
     named = ("record", "--contract", contract_file)
     assert fails(*named, "--out", bag) == f"{bag}: is there already, expected the name of a new bag"
+    assert fails(*named, "--out", bag, "--episodes") == f"{bag}: is a bag, expected a folder for bags"
     assert fails(*named, "--out", tmp_path / "new", "--storage", "tape") == (
         "storage: 'tape', must be one of mcap, sqlite3"
     )

@@ -107,6 +107,7 @@ def start(make_node: Make) -> Callable[..., Node]:
         ("drivers", PathMarkersNode, "/robot", [], CORNER),
         ("monitor", BagRecorderNode, "/", [], {}),
         ("monitor", BagRecorderNode, "/robot", [], {}),
+        ("monitor", BagRecorderNode, "/robot", [], {"episodes": True}),
     ],
 )
 def test_what_a_node_opens_its_policy_allows(

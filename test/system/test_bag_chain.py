@@ -19,19 +19,25 @@ from builtin_interfaces.msg import Time
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from adahi_lab.evaluation.plain_contract import plain_values
 from adahi_lab.tasks import make
 from adahi_lab.tasks.demonstrations import collect_parallel
+from adahi_ros.bags.bag_dataset import read_dataset
 from adahi_ros.bags.bag_reader import read_bag
 from adahi_ros.bags.bag_writer import STORAGES
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recovery import recover
+from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.nodes.common.messages import to_joint_state, to_stamp
 from adahi_ros.policies.backends import load_policy
 from test.system.recorder import COMMAND, ENDS_S, RELIABLE, Recorder
-from test.system.stage import Stage
+from test.system.stage import JOINTS, Stage
 
 EPISODES, SEED = 2, 3
 BURST = 2000
@@ -194,6 +200,49 @@ def test_a_recorder_in_a_namespace_ends_by_itself_with_a_whole_bag(
     steps = steps_in(folder / "left", "left")
     assert steps == list(np.arange(steps[0], steps[-1] + 1))
     assert 0 < len(steps) <= sent
+
+
+def test_episodes_of_services_become_a_dataset_each_with_its_instruction(
+    stage: Stage, folder: Path, record: Record
+) -> None:
+    recorder = record("episodes", "--episodes", "--instruction", "lift it 🙂", "--namespace", "cell")
+    kinds = {"joint_states": JointState, "task_state": TaskState, "command": JointTrajectory}
+    outs = {name: stage.node.create_publisher(kind, f"/cell/{name}", 100) for name, kind in kinds.items()}
+    told = stage.node.create_publisher(String, "/cell/instruction", 1)
+    called = {
+        name: stage.client(Trigger, f"/cell/bag_recorder/{name}_episode")
+        for name in ("start", "save", "discard")
+    }
+    refused = called["save"](Trigger.Request())
+    assert (refused.success, refused.message) == (False, "no episode is being recorded; start one first")
+    published = (*outs.values(), told)
+    stage.wait(lambda: all(each.get_subscription_count() > 0 for each in published), "recorder")
+    lengths = {"save": 7, "discard": 5, "end": 4}
+    for episode, end in enumerate(["save", "discard", "save", "end"]):
+        assert called["start"](Trigger.Request()).success
+        now_ns = stage.node.get_clock().now().nanoseconds
+        for step in range(lengths[end] + episode):
+            stamp_ns = now_ns + step * 50_000_000
+            outs["joint_states"].publish(to_joint_state(JOINTS, np.zeros(2), np.zeros(2), stamp_ns))
+            state = TaskState(episode_id=episode, step_id=step, state=[0.0] * 4, goal=[0.0] * 2)
+            state.header.stamp = to_stamp(stamp_ns)
+            outs["task_state"].publish(state)
+            point = JointTrajectoryPoint(positions=[0.1, 0.2])
+            command = JointTrajectory(header=state.header, joint_names=JOINTS, points=[point])
+            outs["command"].publish(command)
+        assert all(each.wait_for_all_acked(Duration(seconds=ENDS_S)) for each in outs.values())
+        if end in called:
+            assert called[end](Trigger.Request()).success
+        if episode == 1:  # between two episodes
+            told.publish(String(data="open it"))
+            assert told.wait_for_all_acked(Duration(seconds=ENDS_S))
+    output = recorder.end()
+    assert "episodes: 3 episodes saved" in output
+    bags = sorted((folder / "episodes").iterdir())
+    assert [each.name for each in bags] == ["episode_000000", "episode_000001", "episode_000002"]
+    read = read_dataset(bags, load_contract(str(folder / "ball.yaml")), "cell", instruction="none")
+    assert np.diff(read.trajectories.ends, prepend=0).tolist() == [7, 9, 7]
+    assert read.instructions == ("lift it 🙂",) * 7 + ("open it",) * 16
 
 
 def test_all_that_arrived_is_written_however_often_the_recorder_is_ended(

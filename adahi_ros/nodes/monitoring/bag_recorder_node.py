@@ -6,6 +6,9 @@ Subscribes every topic of the contract, and where they exist `draft_status`, `li
 node's time, and flushes them to the disk every second. Ends after `duration_s`, on SIGINT or SIGTERM, or when
 the clock goes back, for example because a simulator was restarted; the bag is then complete. The exit code is
 1 when the clock went back, when no message of the contract arrived, or when the bag could not be written.
+
+With `episodes`, keys and services start and end bags in a folder. A running episode is saved when the node
+ends, after `duration_s`, and when the clock goes back.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,18 +24,24 @@ from typing import Any
 
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
 from rclpy.task import Future
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+from sensor_msgs.msg import Image
+from std_msgs.msg import String
 
-from adahi_ros.bags.bag_writer import STORAGES, BagWriter
+from adahi_ros.bags.bag_writer import STORAGES, BagWriter, UnwrittenBag
 from adahi_ros.bags.definitions import types_of
-from adahi_ros.bags.recording import Listening, Recording, recorded_kinds
+from adahi_ros.bags.recorded_topics import topics_of
+from adahi_ros.bags.recording import TOLD, Listening, RawImages, Recording, recorded_kinds
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.parsing import load_contract
+from adahi_ros.core.texts import INSTRUCTION_LENGTH
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.timers import steady_timer
+from adahi_ros.nodes.monitoring.episode_control import EpisodeControl
 
 DEPTH = 10_000  # so that the recorder loses no message
 LOOK_PERIOD_S = 0.05  # between searches for publishers
@@ -48,9 +58,18 @@ class BagRecorderParameters:
         "What to record: a shipped contract's name, or a YAML file; must be given",
         optional=True,
     )
-    out: str = parameter("bag", "The bag to write: a new folder")
+    out: str = parameter("bag", "The bag to write: a new folder; with `episodes` a folder of bags")
     storage: str = parameter("mcap", "Format of the bag", choices=tuple(STORAGES))
-    duration_s: float = parameter(0.0, "How long to record, s; 0 until SIGINT or SIGTERM", 0.0, 1e9)
+    duration_s: float = parameter(
+        0.0, "How long to record, s; 0 until SIGINT or SIGTERM; with `episodes`, of each", 0.0, 1e9
+    )
+    episodes: bool = parameter(False, "Write a bag for each episode")
+    instruction: str = parameter(
+        "",
+        "Sentence in the bags, until the topic instruction has another",
+        optional=True,
+        longest=INSTRUCTION_LENGTH,
+    )
 
 
 class BagRecorderNode(Node):
@@ -69,36 +88,58 @@ class BagRecorderNode(Node):
         """Done when the duration is over, or a signal was received."""
         self._ending = False
         self._recorded: dict[str, Any] = {}
-        self._received: set[str] = set()
         try:
             contract = load_contract(values.contract)
             kinds = recorded_kinds(contract)
             self._types = {topic: message_type(kind) for topic, kind in kinds.items()}
             types_of(kinds.values())
-            bag = BagWriter(Path(values.out).expanduser(), values.storage)
+            path = Path(values.out).expanduser()
+            self._names = {topic: self.resolve_topic_name(topic) for topic in kinds}
+            self._recording = Recording(contract, self._names, UnwrittenBag(path))
+            if values.instruction:
+                self._recording.tell(values.instruction)
+            self._received = Counter(dict.fromkeys(topics_of(contract), 0))
+            how = values.storage, values.duration_s, self._received
+            acts = self._switch, self._recording.tell, self._end
+            self._control = EpisodeControl(self, path, *how, *acts) if values.episodes else None
+            if self._control is None:
+                self._switch(BagWriter(path, values.storage))
         except ParameterError:
             raise
         except ValueError as error:
             raise ParameterError(str(error)) from None
-        self._names = {topic: self.resolve_topic_name(topic) for topic in kinds}
-        self._recording = Recording(contract, self._names, bag)
+        self._log: Any = self.get_logger()
+        if self._control is not None:
+            self._control.instruction = values.instruction
+            self._log = self._control.terminal or self._log
+        self._raw = RawImages()
         self._started = time.monotonic()
         steady_timer(self, LOOK_PERIOD_S, self._subscribe_to_published)
         steady_timer(self, FLUSH_PERIOD_S, self._flush)
         steady_timer(self, SAY_PERIOD_S, self._say)
-        if values.duration_s:
+        if values.duration_s and self._control is None:
             steady_timer(self, values.duration_s, self._end)
-        self.get_logger().info(self._recording.waiting_for)
+        self._log.info(self._recording.waiting_for)
+
+    def _switch(self, bag: BagWriter | UnwrittenBag) -> Recording:
+        """Go on with another bag; see `Switch`."""
+        self._take_what_has_come()
+        ended = self._recording
+        self._recording = ended.following(bag, self.get_clock().now().nanoseconds)
+        ended.close()
+        return ended
 
     def _subscribe_to_published(self) -> None:
         """Subscribe to published topics; subscribe again if the QoS does not fit all publishers."""
         if self._ending:
             self._end()
+        elif self._control is not None:
+            self._control.take_keys()
         for topic, name in self._names.items():
             found = self.get_publishers_info_by_topic(name)
             publishers = [(each.topic_type, to_recorded(each.qos_profile)) for each in found]
             for warning in self._recording.other_types(topic, publishers):
-                self.get_logger().warning(warning)
+                self._log.warning(warning)
             wanted = self._recording.subscription(topic, publishers)
             if wanted is not None:
                 self._subscribe(topic, wanted)
@@ -115,15 +156,20 @@ class BagRecorderNode(Node):
         self._recorded[topic] = self.create_subscription(
             self._types[topic], topic, partial(self._on_message, topic), qos, raw=True
         )
-        self.get_logger().info(f"{self._names[topic]}: found a publisher, recording")
+        self._log.info(f"{self._names[topic]}: found a publisher, recording")
 
     def _on_message(self, topic: str, data: bytes) -> None:
-        if topic not in self._received:
-            self._received.add(topic)
-            self.get_logger().info(first_message(self._names[topic]))
-        why_over = self._recording.write(topic, data, self.get_clock().now().nanoseconds)
+        self._received[topic] += 1
+        if self._received[topic] == 1:
+            self._log.info(first_message(self._names[topic]))
+        now_ns = self.get_clock().now().nanoseconds
+        why_over = self._recording.write(topic, data, now_ns)
         if why_over:
-            self.get_logger().error(why_over)
+            self._log.error(why_over)
+        if self._types[topic] is Image and (warning := self._raw.take(self._names[topic], len(data), now_ns)):
+            self._log.warning(warning)
+        if topic == TOLD and self._control is not None:
+            self._control.instruction = deserialize_message(data, String).data
         self._end_where_over()
 
     def _flush(self) -> None:
@@ -143,16 +189,20 @@ class BagRecorderNode(Node):
                     self._on_message(topic, taken[0])
 
     def _say(self) -> None:
-        self.get_logger().info(self._recording.progress(time.monotonic() - self._started))
+        passed_s = time.monotonic() - self._started
+        status = self._control.status if self._control else [self._recording.progress(passed_s)]
+        self._log.info("; ".join(status))
         if self._recording.other_clock:
-            self.get_logger().warning(self._recording.other_clock)
+            self._log.warning(self._recording.other_clock)
 
     def hear(self, number: int, frame: object) -> None:
         """Note a signal."""
         self._ending = True
 
     def _end_where_over(self) -> None:
-        if self._recording.over:
+        if self._recording.over and self._control is not None:
+            self._control.interrupted()
+        elif self._recording.over:
             self._end()
 
     def _end(self) -> None:
@@ -161,18 +211,21 @@ class BagRecorderNode(Node):
 
     def destroy_node(self) -> None:
         """Close the bag, and print its summary."""
-        self._take_what_has_come()
-        self._recording.close()
-        if self._recording.summary:
-            print(self._recording.summary, flush=True)
-        for warning in self._recording.warnings:
-            print(warning, file=sys.stderr, flush=True)
+        if self._control is not None:
+            self._control.close()
+        else:
+            self._take_what_has_come()
+            self._recording.close()
+            if self._recording.summary:
+                print(self._recording.summary, flush=True)
+            for warning in self._recording.warnings:
+                print(warning, file=sys.stderr, flush=True)
         super().destroy_node()
 
     @property
     def exit_code(self) -> int:
         """Exit code of the process; see `Recording`."""
-        return self._recording.exit_code
+        return self._recording.exit_code if self._control is None else int(self._control.failed)
 
 
 def first_message(name: str) -> str:
