@@ -16,7 +16,7 @@ import numpy as np
 
 from adahi_lab.evaluation.loaded_policies import INTENTS
 from adahi_lab.evaluation.metrics import wilson_interval
-from adahi_lab.evaluation.run_metrics import spread
+from adahi_lab.evaluation.run_metrics import fell_back, spread
 from adahi_lab.evaluation.run_record import EpisodeRecord
 from adahi_lab.figures import Figures
 from adahi_ros.bags.bag_reader import OnLoss, read_bag
@@ -24,7 +24,7 @@ from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recorded_topics import ASSIGNMENTS, BESIDE_A_RUN, DRAFT_STATUS
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.protocol.notice import Notice
-from adahi_ros.protocol.records import ON_COURSE, UNSAID, StepRecord
+from adahi_ros.protocol.records import UNSAID, StepRecord
 from adahi_ros.protocol.run_records import step_record_from_message
 from adahi_ros.robot.assignments import AssignmentWatch
 from adahi_ros.safety.intervention import Intervention
@@ -175,7 +175,8 @@ def bag_run_figures(run: BagRun) -> Figures:
     steps = run.steps
     verified = [step for step in steps if step.verified]
     coded = [step for step in verified if step.accepted]
-    reasons = Counter(step.reason.name for step in steps if step.reason not in ON_COURSE)
+    fallen = zip(steps, fell_back(steps), strict=True)
+    reasons = Counter(step.reason.name.lower().replace("_", " ") for step, fell in fallen if fell)
     duration_s = float(run.times_s[-1])
     successes = sum(each.success for each in run.episodes)
     known = [sample for sample in run.link if np.isfinite(sample.rtt_ms)]

@@ -88,7 +88,7 @@ def report_bags(
         fallbacks = ", ".join(f"{count} {reason}" for reason, count in found["fallbacks"].items()) or "none"
         say(
             f"{bag}: {found['steps']} steps in {found['duration_s']:.1f} s, "
-            f"TR {found['transmission_rate']:.3f}, fallbacks: {fallbacks}, "
+            f"TR {found['transmission_rate']:.3f}, fell back: {fallbacks}, "
             f"p95 {found['total_ms']['p95']:.2f} ms"
         )
     write_json(json_file, next(iter(figures.values())) if len(bags) == 1 else {"runs": figures})

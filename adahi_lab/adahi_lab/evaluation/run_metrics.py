@@ -13,6 +13,7 @@ from adahi_lab.evaluation.metrics import wilson_interval
 from adahi_lab.evaluation.run_record import Crossed, RunRecord
 from adahi_lab.evaluation.step_latency import throughput
 from adahi_lab.figures import Figures
+from adahi_ros.protocol.records import ON_COURSE, Reason, StepRecord
 
 
 def spread(values: ArrayLike) -> dict[str, float] | None:
@@ -23,6 +24,20 @@ def spread(values: ArrayLike) -> dict[str, float] | None:
         return None
     p50, p95, p99 = np.percentile(finite, (50, 95, 99))
     return {"mean": float(finite.mean()), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
+
+
+def fell_back(steps: Sequence[StepRecord]) -> list[bool]:
+    """Return which steps fell back: they lacked the target's reply, or a plan.
+
+    Before the first plan of an episode a robot that executes plans waits, and does not fall back.
+    """
+    found, planned = [], set[int]()
+    for step in steps:
+        if step.planned:
+            planned.add(step.episode)
+        waits = step.reason is Reason.NO_PLAN and step.episode not in planned
+        found.append(step.reason not in ON_COURSE and not waits)
+    return found
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -82,5 +97,5 @@ def run_figures(run: RunRecord, rate_hz: float) -> Figures:
         "steps": len(rows),
         "missed_periods": missed_periods(run, 1.0 / rate_hz),
         "transmitted": sum(row.transmitted for row in rows),
-        "fallbacks": sum(row.reason != 0 for row in rows),
+        "fallbacks": sum(fell_back(rows)),
     }

@@ -31,6 +31,7 @@ function choose(run, joint) {
   const chosen = { ...source.data };
   for (const name of ["planned", "commanded", "measured"]) chosen[name] = source.data[`${name}_${joint}`];
   source.data = chosen;
+  model(`unit-${run}`).axis_label = runs[run].units[joint];
 }
 
 function csvOf(run) {

@@ -20,6 +20,7 @@ from adahi_lab.reporting.observed import Observed, activations
 from adahi_lab.reporting.run_timeline import columns_of, marks_of, thinned, timeline
 from adahi_lab.reporting.run_verdict import Check, in_a_sentence, period_of, verdict
 from adahi_lab.reporting.tables import number
+from adahi_ros.safety.intervention import Intervention
 
 PARTS = PackageLoader("adahi_lab.reporting", ".")
 LATENCIES = {
@@ -35,6 +36,7 @@ OF_THE_PLAN = {
     "expected_error": "expected error, action scales",
     "requests_pending": "requests in flight",
 }
+ENDED = Intervention.DEACTIVATED.name.lower()  # of every run that a bag records to its end
 MOST_RUNS = 12
 MOST_ROWS = 500  # of a table
 MOST_JUMPS = 10_000  # of the buttons from event to event
@@ -138,6 +140,7 @@ def _data(runs: Sequence[ReportedRun]) -> str:
         {
             "name": each.name,
             "names": each.observed.names,
+            "units": each.observed.units or ["action units"] * len(each.observed.names),
             "columns": list(columns_of(each.run, each.observed)),
             "marks": [at_s for at_s, _ in marks_of(each.run, each.observed)[:MOST_JUMPS]],
             "frames": [[f.time_s, f.camera, f.jpeg] for f in each.observed.frames],
@@ -151,7 +154,8 @@ def _shown(n: int, each: ReportedRun, figures: Figures, division: Markup) -> _Sh
     run, observed = each.run, each.observed
     marks = marks_of(run, observed)
     plan = figures["plan"] or {}
-    checks = list(verdict(run, figures, len(observed.marks), each.period_s))
+    interventions = sum(kind != ENDED for _, kind in observed.marks)
+    checks = list(verdict(run, figures, interventions, each.period_s))
     return _Shown(
         n,
         each.name,

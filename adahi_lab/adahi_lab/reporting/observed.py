@@ -16,13 +16,22 @@ from adahi_lab.calibration.bag_run import BagRun
 from adahi_ros.bags.bag_reader import OnLoss, read_bag
 from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS
 from adahi_ros.contract.assembler import ObservationAssembler
-from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.commanded import commanded_by_sink
+from adahi_ros.contract.contract import GOALS, Contract
 from adahi_ros.contract.fields import NANOSECONDS, InputError, stamp_ns
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.vision.images import resized, to_jpeg, within
 
 FRAMES = 240  # of a camera, at most; about 5 kB each
 FRAME_ROWS, FRAME_COLUMNS, FRAME_QUALITY = 144, 192, 60
+UNITS = {
+    **dict.fromkeys(("positions", GOALS), "rad or m"),
+    "velocities": "rad/s or m/s",
+    "accelerations": "rad/s² or m/s²",
+    "effort": "N m or N",
+}
+"""By the commanded field, as messages have them."""
+OWN_UNIT = "the policy's unit"  # `apply` makes it of the message's
 KINDS = tuple(each.name.lower() for each in Intervention)
 
 
@@ -47,6 +56,7 @@ class Observed:
 
     Attributes:
         names: of the A entries of an action; numbers where no contract names them.
+        units: of these entries, as far as the contract says; empty without one.
         measured: (T, A) of the run's steps in action units, NaN without a measurement.
         frames: in the order of their times.
         marks: times of safety interventions, s as in `BagRun.times_s`, and their kinds.
@@ -56,6 +66,7 @@ class Observed:
     measured: np.ndarray
     frames: tuple[Frame, ...]
     marks: tuple[tuple[float, str], ...]
+    units: tuple[str, ...] = ()
 
 
 def read_observed(
@@ -104,7 +115,8 @@ def read_observed(
                 if at_s >= due_s.get(camera, -np.inf):
                     due_s[camera] = at_s + every_s
                     frames.append(Frame(at_s, camera, _small(image)))
-    return Observed(names, measured, tuple(frames), tuple(_changes(marks)))
+    units = () if contract is None else tuple(_units(contract))
+    return Observed(names, measured, tuple(frames), tuple(_changes(marks)), units * (len(units) == width))
 
 
 def _names(contract: Contract | None, width: int) -> tuple[str, ...]:
@@ -112,6 +124,19 @@ def _names(contract: Contract | None, width: int) -> tuple[str, ...]:
         return tuple(str(number) for number in range(width))
     named = tuple(path.partition(".")[2] for sink in contract.action.sinks for path in sink.source.select)
     return named if len(named) == width else tuple(str(number) for number in range(width))
+
+
+def _units(contract: Contract) -> Iterator[str]:
+    """Yield the unit of each entry of an action. A contract does not say whether a joint turns or slides."""
+    for sink, what in zip(contract.action.sinks, commanded_by_sink(contract.action), strict=True):
+        applied = [each.forward for each in sink.source.operators]
+        for name, field in zip(what.names, what.fields, strict=True):
+            unit = UNITS[field]
+            if name.startswith(("linear.", "angular.")):  # of a twist
+                unit = unit.split(" or ")[name.startswith("linear.")]
+            if applied == [np.rad2deg]:
+                unit = unit.split(" or ")[0].replace("rad", "degrees")
+            yield unit if applied in ([], [np.rad2deg]) else OWN_UNIT
 
 
 def _assembler(contract: Contract) -> ObservationAssembler:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, groupby
 
 import numpy as np
 from bokeh.layouts import column
@@ -23,8 +23,9 @@ from bokeh.models import (
 from bokeh.plotting import figure
 
 from adahi_lab.calibration.bag_run import BagRun, Push, held_name, takeovers
+from adahi_lab.evaluation.run_metrics import fell_back
 from adahi_lab.reporting.observed import Observed
-from adahi_ros.protocol.records import ON_COURSE, Reason, StepRecord
+from adahi_ros.protocol.records import StepRecord
 
 PLANNED, COMMANDED, MEASURED = "#999999", "#0072B2", "#009E73"
 REPLIED, UNANSWERED, PLAIN = "#0072B2", "#D55E00", "#882255"
@@ -126,16 +127,17 @@ def _entry(actions: list[tuple[float, ...]], index: int) -> np.ndarray:
 def marks_of(run: BagRun, observed: Observed) -> list[tuple[float, str]]:
     """Return the times of fallbacks, safety interventions, pushes and takeovers, s, and kinds; in order.
 
-    Fallbacks of one reason in successive steps are one mark.
+    Steps in a row that fell back for one reason are one mark, with their number.
     """
     marks = [(at_s, f"safety: {kind}") for at_s, kind in observed.marks]
     marks += [(each.time_s, _of_push(each)) for each in run.pushes]
     marks += [(at_s, f"takeover: a person drives for {to_s - at_s:.1f} s") for at_s, to_s in takeovers(run)]
-    before = Reason.NONE
-    for at_s, step in zip(run.times_s.tolist(), run.steps, strict=True):
-        if step.reason not in (*ON_COURSE, before):
-            marks.append((at_s, f"fallback: {step.reason.name.lower()}"))
-        before = step.reason
+    rows = zip(run.times_s.tolist(), run.steps, fell_back(run.steps), strict=True)
+    for (fell, _, reason), group in groupby(rows, key=lambda row: (row[2], row[1].episode, row[1].reason)):
+        if fell:
+            at_s, *others = [at_s for at_s, _, _ in group]
+            word, many = reason.name.lower().replace("_", " "), f"{1 + len(others)} steps"
+            marks.append((at_s, f"fallback: {word}, {many if others else '1 step'}"))
     return sorted(marks)
 
 
@@ -180,7 +182,8 @@ def timeline(number: int, run: BagRun, observed: Observed, period_s: float) -> L
         drawn.title.text_font_size = "12px"
         return drawn
 
-    joint = plot("action: planned, commanded, measured", 230, "action units")
+    joint = plot("action: planned, commanded, measured", 230, (observed.units or ("action units",))[0])
+    joint.yaxis.name = f"unit-{number}"
     joint.toolbar_location = "above"
     joint.y_range = DataRange1d(range_padding=0.15, only_visible=True)
     planned = joint.line(
@@ -278,7 +281,7 @@ def _marks(plot: Callable[..., figure], run: BagRun, observed: Observed) -> figu
             "colour": [ROWS[what.partition(":")[0]] for _, what in marks],
         }
     )
-    drawn = plot("from below: fallbacks, safety interventions, pushes, takeovers", 90, "")
+    drawn = plot("from below: where steps fell back, safety interventions, pushes, takeovers", 90, "")
     drawn.y_range = Range1d(-0.7, len(ROWS) - 0.3)
     drawn.yaxis.visible = False
     dots = drawn.scatter("time_s", "y", source=source, marker="triangle", size=9, color="colour")

@@ -13,9 +13,11 @@ import numpy as np
 from adahi_lab.calibration.bag_run import BagRun
 from adahi_lab.evaluation.loaded_policies import INTENTS
 from adahi_lab.figures import Figures
-from adahi_ros.protocol.records import ON_COURSE, Reason
+from adahi_lab.reporting.run_timeline import Request, requests_of
 
 FEW = 0.005  # share of steps that may fall back
+UNANSWERED = 0.05  # share of requests that may get no reply
+OUTAGE_S = 0.5  # without a reply to any request; less is a lost packet
 LATE_PERIODS = 1.5  # between two steps of an episode: a command is missing
 
 
@@ -49,17 +51,17 @@ def without_command(run: BagRun, period_s: float) -> float:
     return missing / periods
 
 
-def fallbacks(run: BagRun) -> Counter[str]:
-    """Count the fallback steps by reason, except those before an episode's first plan."""
-    found: Counter[str] = Counter()
-    had_plan: set[int] = set()
-    for step in run.steps:
-        if step.planned:
-            had_plan.add(step.episode)
-        starting = step.reason is Reason.NO_PLAN and step.episode not in had_plan
-        if step.reason not in ON_COURSE and not starting:
-            found[step.reason.name.lower().replace("_", " ")] += 1
-    return found
+def outages(requests: Sequence[Request]) -> list[tuple[float, float]]:
+    """Return from when to when no reply came to any request, s of the run, where that lasted long."""
+    found: list[tuple[float, float]] = []
+    since_s: float | None = None
+    for each in requests:
+        if not each.replied:
+            since_s = each.sent_s if since_s is None else since_s
+        elif since_s is not None:
+            found.append((since_s, each.end_s))
+            since_s = None
+    return [(from_s, to_s) for from_s, to_s in found if to_s - from_s >= OUTAGE_S]
 
 
 def verdict(run: BagRun, figures: Figures, marks: int, period_s: float) -> Iterator[Check]:
@@ -89,21 +91,22 @@ def verdict(run: BagRun, figures: Figures, marks: int, period_s: float) -> Itera
         yield Check("steps that a person drove", share)
     silent = without_command(run, period_s)
     yield Check("control periods without a command", f"{100 * silent:.1f} %", silent <= FEW)
-    reasons = fallbacks(run)
+    reasons = Counter[str](figures["fallbacks"])
     share = sum(reasons.values()) / figures["steps"]
     named = ", ".join(f"{count} {name}" for name, count in reasons.most_common(3))
     named = f": {named}" if named else ""
-    yield Check("steps that fell back", f"{100 * share:.1f} %{named}", share <= FEW)
+    count = f"{reasons.total()} of {figures['steps']}, {100 * share:.1f} %"
+    yield Check("steps that fell back", f"{count}{named}", share <= FEW)
     total = figures["total_ms"]
     if total:
         fast = total["p95"] < 1000 * period_s
         yield Check("latency of a step, p95", f"{total['p95']:.1f} ms of {1000 * period_s:.0f} ms", fast)
     if figures["verify_ms"]:
         yield Check("request to reply, p95", f"{figures['verify_ms']['p95']:.1f} ms")
-    known = [each.misses for each in run.link if np.isfinite(each.misses)]
-    if known:
-        misses = float(np.mean(known))
-        yield Check("requests without a reply, estimated", f"{100 * misses:.1f} %", misses <= 0.05)
+    if requests := requests_of(run):
+        lost = sum(not each.replied for each in requests)
+        text = f"{lost} of {len(requests)}, {100 * lost / len(requests):.1f} %"
+        yield Check("requests without a reply", text, lost <= max(1, UNANSWERED * len(requests)))
     yield Check("safety interventions", str(marks), marks == 0)
 
 
@@ -126,4 +129,12 @@ def in_a_sentence(run: BagRun, checks: Sequence[Check], period_s: float) -> str:
                 f"{half_s:.2g} s. Execute more of a plan (execution_horizon), or make the target faster."
             )
     bad = [f"{check.what} ({check.value})" for check in checks if check.healthy is False]
-    return f"Look at: {'; '.join(bad)}." if bad else "All is well: every figure with a bound is within it."
+    look = f"Look at: {'; '.join(bad)}." if bad else "All is well: every figure with a bound is within it."
+    if away := outages(requests_of(run)):
+        (first_s, _), times = away[0], "once" if len(away) == 1 else f"{len(away)} times"
+        longest_s = max(to_s - from_s for from_s, to_s in away)
+        return (
+            f"The server did not reply {times}, for up to {longest_s:.1f} s, first at {first_s:.1f} s: "
+            f"the link was cut, or the server was busy or gone. {look}"
+        )
+    return look

@@ -85,7 +85,7 @@ def method_table(figures: Mapping[str, Figures], title: str) -> Table:
             ("action\nmean ms", lambda f: number(f["per_action_latency_ms"]["mean"], 2)),
             ("action\np95 ms", lambda f: number(f["per_action_latency_ms"]["p95"], 2)),
             ("verify\np50 ms", lambda f: number((f["verify_rtt_ms"] or {}).get("p50"), 2)),
-            ("fall-\nbacks", lambda f: str(f["fallbacks"])),
+            ("fell\nback", lambda f: str(f["fallbacks"])),
         ]
     else:
         measured += [

@@ -157,7 +157,7 @@ def _notes(figures: Figures) -> Iterator[str]:
         yield f"ADAHI / Hybrid: {', '.join(found)}"
     for name, values in figures["methods"].items():
         if values["fallbacks"]:
-            yield f"{METHODS[name].label}: {values['fallbacks']} of {values['steps']} steps without a reply"
+            yield f"{METHODS[name].label}: {values['fallbacks']} of {values['steps']} steps fell back"
 
 
 def draw_latency(figures: Figures, runs: Mapping[str, RunRecord], path: Path) -> None:

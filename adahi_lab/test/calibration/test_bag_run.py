@@ -97,7 +97,7 @@ def test_figures_are_those_of_the_same_run_over_dds(run_bag: Path) -> None:
     assert found["acceptance_rate"] == same["acceptance_rate"]
     assert found["total_ms"] == same["per_action_latency_ms"]
     assert found["verify_ms"] == same["verify_rtt_ms"]
-    assert found["fallbacks"] == {"DEADLINE": same["fallbacks"]}
+    assert found["fallbacks"] == {"deadline": same["fallbacks"]}
     assert (found["successes"], found["judged_episodes"]) == (1, 2)
     assert found["reply_rate"] == 0.75
     assert found["interventions"] == {"position": 6, "acceleration": 1, "stale": 2}

@@ -94,9 +94,8 @@ def test_a_robot_that_waits_has_the_reply_in_its_step(step_record: Make) -> None
     assert (second.replied, second.down_bytes) == (False, 0)
 
 
-def test_marks_name_fallbacks_once_and_interventions(ahead: BagRun) -> None:
+def test_marks_name_fallbacks_once_and_not_the_start(ahead: BagRun) -> None:
     assert marks_of(ahead, observed_of(ahead, marks=[(0.5, "velocity")])) == [
-        (0.0, "fallback: no_plan"),
         (0.5, "safety: velocity"),
     ]
 
@@ -109,7 +108,7 @@ def test_who_drove_is_on_the_page(ahead: BagRun, tmp_path: Path) -> None:
     run = replace(ahead, steps=tuple(steps))
     assert (0.5, "takeover: a person drives for 0.2 s") in marks_of(run, observed_of(run))
     figures = bag_run_figures(run)
-    assert (figures["person_steps"], figures["takeovers"], figures["fallbacks"]) == (4, 1, {"NO_PLAN": 2})
+    assert (figures["person_steps"], figures["takeovers"], figures["fallbacks"]) == (4, 1, {})
     checks = {each.what: each for each in verdict(run, figures, 0, PERIOD_S)}
     assert checks["steps that a person drove"].value == "10.0 %, in 1 takeovers"
     assert checks["control periods without a command"].healthy
@@ -129,6 +128,33 @@ def test_a_sentence_says_what_matters_most(ahead: BagRun) -> None:
     assert said.startswith(
         "The server is too slow for this plan: a reply takes 1.9 s, and half of a plan is "
     )
+
+
+def test_counts_of_the_verdict_are_those_that_are_drawn(ahead: BagRun) -> None:
+    from adahi_lab.calibration.bag_run import bag_run_figures
+
+    cut: dict[str, Any] = {"verified": False, "verify_ms": 0.0}
+    alone: dict[str, Any] = {"reason": Reason.NO_PLAN, "planned_action": (), "plan_age": -1}
+    steps = [replace(step, **cut) if 8 <= row < 24 else step for row, step in enumerate(ahead.steps)]
+    steps = [replace(step, **alone) if 14 <= row < 18 else step for row, step in enumerate(steps)]
+    run = run_of(steps)
+    checks = {each.what: each for each in verdict(run, bag_run_figures(run), 0, PERIOD_S)}
+    assert checks["steps that fell back"].value == "4 of 40, 10.0 %: 4 no plan"
+    assert checks["requests without a reply"].value == "2 of 5, 40.0 %"
+    assert [each.replied for each in requests_of(run)] == [True, False, False, True, True]
+    assert marks_of(run, observed_of(run)) == [(pytest.approx(0.7), "fallback: no plan, 4 steps")]
+    said = in_a_sentence(run, list(checks.values()), PERIOD_S)
+    assert said.startswith(
+        "The server did not reply once, for up to 0.9 s, first at 0.4 s: the link was cut, "
+    )
+
+
+def test_units_are_those_that_the_contract_says() -> None:
+    from adahi_lab.reporting.observed import _units
+    from adahi_ros.contract.parsing import load_contract
+
+    assert list(_units(load_contract("franka_panda"))) == ["rad or m"] * 8
+    assert list(_units(load_contract("so101"))) == [*["degrees"] * 5, "the policy's unit"]
 
 
 def test_words_of_a_recording_are_no_part_of_the_page(ahead: BagRun, tmp_path: Path) -> None:
@@ -155,7 +181,7 @@ def test_words_of_a_recording_are_no_part_of_the_page(ahead: BagRun, tmp_path: P
 
 def test_pushes_are_marked_and_stay_with_their_activation(ahead: BagRun) -> None:
     pushes = Push(0.4, 2, True), Push(1.0, 0, False)
-    assert marks_of(replace(ahead, pushes=pushes), observed_of(ahead))[1:] == [
+    assert marks_of(replace(ahead, pushes=pushes), observed_of(ahead)) == [
         (0.4, "push: assignment 2"),
         (1.0, "push: no assignment, no request"),
     ]

@@ -97,7 +97,7 @@ def test_latency_is_shown_where_it_was_measured() -> None:
         "draft": {**FIGURES, **measured, "verify_rtt_ms": None, "fallbacks": 0},
     }
     table = tables.method_table(figures, "ball over DDS")
-    assert headings(table)[5:] == ["action\nmean ms", "action\np95 ms", "verify\np50 ms", "fall-\nbacks"]
+    assert headings(table)[5:] == ["action\nmean ms", "action\np95 ms", "verify\np50 ms", "fell\nback"]
     assert row(table, "ADAHI")[5:] == ["1.50", "3.00", "1.25", "2"]
     assert row(table, "Draft only")[5:] == ["1.50", "3.00", "", "0"]
     assert width(table) <= 80

@@ -37,8 +37,8 @@ def figures(fallbacks: int = 0, bytes_up: float | None = 1234.5) -> dict[str, An
 
 
 def test_steps_without_a_reply_are_reported(shown: Shown) -> None:
-    assert "without a reply" not in shown(latency_table(figures()))
-    assert "Hybrid: 3 of 40 steps without a reply" in shown(latency_table(figures(fallbacks=3)))
+    assert "fell back" not in shown(latency_table(figures()))
+    assert "Hybrid: 3 of 40 steps fell back" in shown(latency_table(figures(fallbacks=3)))
 
 
 def test_it_is_drawn(step_record: Callable[..., StepRecord], tmp_path: Path) -> None:
