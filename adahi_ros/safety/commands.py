@@ -31,7 +31,7 @@ class SafetyRecord:
         holding: the last command was to hold still.
         interventions: of the last command.
         counts: of each member of `Intervention`, in their order, since it was started.
-        message: why the robot is held; begins with `AT_REST` once it is at rest.
+        message: why the robot is held; begins with `AT_REST` once it is at rest. Else the limited entries.
         warning: a new reason why the robot is held, except at the end of a hold;
             else empty.
     """
@@ -197,6 +197,8 @@ class Commands:
             return None
         enabled, stopped, needs_press, resting, reason, interventions = state
         message = ": ".join(part for part in (AT_REST * resting, reason) if part)
+        if guard.limited and not guard.holding:
+            message = message or f"limited: {', '.join(guard.limited)}"
         counts = tuple(guard.counts[each] for each in Intervention)
         return SafetyRecord(
             enabled, stopped, needs_press, guard.holding, interventions, counts, message, warning

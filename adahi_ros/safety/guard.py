@@ -59,6 +59,7 @@ class Guard:
     Attributes:
         counts: interventions since it was started.
         interventions: of the last command.
+        limited: names of the entries that they changed in an action.
         permission: of the operator, with all holds.
         velocities: (A,) at the last command, for a controller that interpolates; None
             where the controller's curve would exceed the limits, or where they are unknown.
@@ -84,6 +85,7 @@ class Guard:
         self.permission = permission
         self.counts: Counter[Intervention] = Counter()
         self.interventions: tuple[Intervention, ...] = ()
+        self.limited: tuple[str, ...] = ()
         self._following = Following(envelope.following)
         self._judges = judges
         self._refused_by: str | None = None  # the key of the judge that refused last
@@ -247,6 +249,8 @@ class Guard:
         began = (Intervention.DISPLACED,) if displaced else ()
         self.velocities = motion.velocities(admitted.action, elapsed_s, self._envelope.limits.velocity)
         self._commanded = self._put(Admitted(admitted.action, began + admitted.interventions))
+        changed = np.flatnonzero(wanted != admitted.action) if admitted.interventions else ()
+        self.limited = tuple(self._envelope.limits.names[place] for place in changed)
         return self._commanded
 
     def _checked(self, measured: np.ndarray | None, now_s: float, stamp_s: float | None) -> np.ndarray | None:
@@ -399,7 +403,7 @@ class Guard:
         return admitted.action
 
     def _count(self, interventions: tuple[Intervention, ...]) -> None:
-        self.interventions = interventions
+        self.interventions, self.limited = interventions, ()
         for why in interventions:
             if why in LASTING and why is self._why:
                 continue

@@ -125,6 +125,13 @@ def test_the_plan_is_that_of_the_newest_step(robot: SeenRobot, step_record: Make
     json.dumps(robot.figures(0.3), allow_nan=False)
 
 
+def test_steps_without_a_command_are_held(robot: SeenRobot, step_record: Make) -> None:
+    robot.add_step(step_record(action=()), 0.0)
+    robot.add_step(step_record(step=1, action=(), reason=Reason.PERSON), 0.1)
+    robot.add_step(step_record(step=2), 0.2)
+    assert robot.figures(0.2)["recent"]["held"] == 1
+
+
 def test_replies_without_codes_are_neither_kept_nor_changed(robot: SeenRobot, step_record: Make) -> None:
     robot.add_step(step_record(accepted=()), 0.0)
     assert robot.figures(0.0)["recent"]["acceptance"] is None
@@ -139,6 +146,7 @@ def test_safety_is_reported_by_kind(robot: SeenRobot) -> None:
             robot_id="arm",
             enabled=False,
             holding=True,
+            message="stale",
             interventions=[1, 5, 99],
             counts=[0, 3, 0, 0, 0, 9, 0, 0],
         ),

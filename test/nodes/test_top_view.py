@@ -32,6 +32,7 @@ FIGURES: dict[str, Any] = {
         "acceptance": 0.34,
         "fallbacks": {"deadline": 3},
         "person": 0,
+        "held": 0,
         "verify_ms": {"p50": 12.1, "p95": 18.3},
         "total_ms": {"p50": 13.0, "p95": 19.9},
         "scores": [index % 17 / 10 for index in range(100)],
@@ -59,6 +60,7 @@ FIGURES: dict[str, Any] = {
         "age_s": 0.2,
         "enabled": True,
         "holding": False,
+        "message": "",
         "interventions": [],
         "counts": dict.fromkeys(SAFETY, 0) | {"velocity": 7},
     },
@@ -85,6 +87,7 @@ SILENT: dict[str, Any] = {
         "steps": 0,
         "fallbacks": {},
         "person": 0,
+        "held": 0,
         "scores": [],
     },
     "since_activation": {
@@ -191,6 +194,10 @@ def test_an_envelope_that_is_at_work_is_reported() -> None:
     safety = {**FIGURES["safety"], "holding": True}
     assert "holding" in "\n".join(shown([figures(safety=safety)]))
     assert "disabled" in "\n".join(shown([figures(safety={**safety, "enabled": False})]))
+    limited = {**FIGURES["safety"], "message": "limited: elbow"}
+    assert "limited: elbow" in "\n".join(shown([figures(safety=limited)]))
+    recent = {**FIGURES["recent"], "held": 4}
+    assert "held: no command" in "\n".join(shown([figures(recent=recent)]))
     lines = shown([figures(safety=safety), figures(safety={**safety, "enabled": False})], 100)
     assert "holding 7" in lines[2]
     assert "disabled 7" in lines[3]

@@ -205,6 +205,15 @@ def test_a_robot_at_rest_that_may_not_move_is_reported_once() -> None:
     assert warnings(reported) == ["held: disabled"]
 
 
+def test_the_entries_that_limits_changed_are_named_until_they_fit() -> None:
+    robot = Robot(WIDE).start()
+    robot.act(200.0)
+    robot.wait()
+    robot.act(UNEVEN)
+    robot.wait()
+    assert [record.message for record in robot.reported()] == ["limited: a", ""]
+
+
 def test_the_record_is_available_while_there_is_something_to_tell() -> None:
     robot = Robot(WIDE)
     assert robot.commands.record(robot.now_s) is None  # it has never been active

@@ -119,6 +119,7 @@ class SeenRobot:
             "acceptance": _rate(sum(all(step.accepted) for step in coded), len(coded)),
             "fallbacks": _fallbacks(Counter(step.reason for step in steps)),
             "person": sum(step.by_person for step in steps),
+            "held": sum(not step.action and not step.by_person for step in steps),
             "verify_ms": _percentiles([step.verify_ms for step in verified]),
             "total_ms": _percentiles([step.total_ms for step in steps]),
             "scores": [_finite(step.score) for step in steps],
@@ -241,6 +242,7 @@ def _safety(message: SafetyState) -> dict[str, object]:
     return {
         "enabled": message.enabled,
         "holding": message.holding,
+        "message": message.message,
         "interventions": [_label(Intervention, kind) for kind in message.interventions],
         "counts": {_label(Intervention, kind): int(count) for kind, count in enumerate(message.counts)},
     }

@@ -265,9 +265,11 @@ def _steps(robot: Figures) -> Table:
         "sent to the target", percent(recent["transmission_rate"]), percent(total["transmission_rate"])
     )
     table.add_row("of them kept as drafted", percent(recent["acceptance"]), percent(total["acceptance"]))
-    table.add_row("without a reply", fallbacks(recent["fallbacks"]), fallbacks(total["fallbacks"]))
+    table.add_row("steps that fell back", fallbacks(recent["fallbacks"]), fallbacks(total["fallbacks"]))
     for reason, count in total["fallbacks"].items():
         table.add_row(f"  {reason}", str(recent["fallbacks"].get(reason, 0)), str(count), style="dim")
+    if recent["held"]:
+        table.add_row("held: no command", str(recent["held"]), "")
     if total["person"]:
         table.add_row("driven by a person", str(recent["person"]), str(total["person"]))
     table.add_row("verification, ms, p50/p95", both(recent["verify_ms"]), "")
@@ -324,4 +326,6 @@ def _safety(robot: Figures) -> Text:
     for kind, count in state["counts"].items():
         if count:
             text.append(f"   {kind} ", style="dim").append(str(count), style="yellow")
+    if state["message"]:
+        text.append(f"   {state['message']}", style="bold red" if state["holding"] else "yellow")
     return text
