@@ -140,9 +140,9 @@ class Envelope:
         self._governors, self._first = state
 
     @property
-    def at_rest(self) -> bool:
-        """Whether the last command, once reached, moves nothing any more; unknown for efforts."""
-        return all(governor.at_rest for governor in self._governors)
+    def at_rest(self) -> np.ndarray:
+        """(A,) bool, entries that the last command, once reached, moves no more; unknown for efforts."""
+        return np.array([governor.at_rest for governor in self._governors], dtype=bool)
 
     def admit(self, wanted: np.ndarray, measured: np.ndarray | None, elapsed_s: float) -> Admitted:
         """Return the command for a wanted action.
@@ -355,7 +355,7 @@ class Motion:
         speeds: (A,), mean velocities towards it; None where they are unknown.
         interval_s: between the last two commands, at most a period.
         moving: the commands may move the arm, or may have been lost.
-        rested: commands at rest so far, of the present hold.
+        rested: (A,), commands at rest so far of each entry, in the present hold; 0 for all.
         resting: positions were held in a gap, and have not been moved since.
         anywhere: the arm may start anywhere.
         pressed_at: (A,), where it was measured at the newest press since it moved; None without one.
@@ -368,7 +368,7 @@ class Motion:
     speeds: np.ndarray | None = None
     interval_s: float = 0.0
     moving: bool = False
-    rested: int = 0
+    rested: np.ndarray | int = 0
     resting: bool = False
     anywhere: bool = True
     pressed_at: np.ndarray | None = None
@@ -394,13 +394,12 @@ class Motion:
         self.moving, self.resting, self.rested, self.moved_s = True, False, 0, now_s
         self.anywhere, self.pressed_at = False, None
 
-    def brakes(self, at_rest: bool) -> None:
-        """Note a command that brakes the arm; at rest, it stands once it has reached it."""
-        if at_rest:
-            self.rested += 1
-        else:
-            self.rested, self.moved_s = 0, self.put_s
-        self.moving = self.rested < HOLDS_AT_REST
+    def brakes(self, at_rest: np.ndarray) -> None:
+        """Note a command that brakes the arm; entries at rest (A,) stand once they have reached it."""
+        self.rested = np.where(at_rest, self.rested + 1, 0)
+        if not at_rest.all():
+            self.moved_s = self.put_s
+        self.moving = bool((self.rested < HOLDS_AT_REST).any())
 
     def velocities(self, action: np.ndarray | None, elapsed_s: float, limit: np.ndarray) -> np.ndarray | None:
         """Return the velocities (A,) at the next command, if a cubic to it stays within the velocity limits.

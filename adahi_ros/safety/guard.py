@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from adahi_ros.safety.command_limits import Judge
-from adahi_ros.safety.envelope import PAUSE_S, Envelope, Following, Motion, stopping_path
+from adahi_ros.safety.envelope import HOLDS_AT_REST, PAUSE_S, Envelope, Following, Motion, stopping_path
 from adahi_ros.safety.holds import REPORTED_AS, Event, Hold, State
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.measured_jumps import SETTLED_S, MeasuredArm
@@ -136,9 +136,9 @@ class Guard:
         return self._motion.resting or self._motion.gap(now_s)
 
     @property
-    def resting(self) -> bool:
-        """Whether commanded positions are not to be sent: the robot rests since a gap or a new episode."""
-        return self._motion.resting
+    def resting(self) -> np.ndarray:
+        """(A,) bool, positions that are not to be sent: they rest while others brake, or since a gap."""
+        return self._envelope.positions & (self._motion.resting | (self._motion.rested > HOLDS_AT_REST))
 
     def reason(self, now_s: float) -> str:
         """Return why the robot is held; empty while it is not."""
@@ -307,7 +307,7 @@ class Guard:
             return None
         self._commanded = None
         if why is not self._why:
-            self._motion.rested = 0
+            self._motion.rested = np.where(self._motion.rested > HOLDS_AT_REST, self._motion.rested, 0)
         return self._brake(why, now_s)
 
     def halt(self, now_s: float) -> np.ndarray | None:

@@ -37,7 +37,7 @@ def test_hold_comes_to_rest_in_no_more_steps_than_the_limits_take(
         envelope.admit(draw.uniform(-4.0, 4.0, 2), None, PERIOD_S)
     for _ in range(math.ceil(velocity / (acceleration * PERIOD_S)) + 1):
         last = sent(envelope.hold(None, PERIOD_S))
-    assert envelope.at_rest
+    assert envelope.at_rest.all()
     again = sent(envelope.hold(None, PERIOD_S))
     assert again.tobytes() == (last if field == "positions" else np.zeros(2)).tobytes()
 
@@ -48,12 +48,12 @@ def test_where_acceleration_is_unlimited_hold_stops_at_once() -> None:
     moved = sent(envelope.admit(np.ones(1), None, PERIOD_S))
     assert moved == pytest.approx([0.05])
     assert sent(envelope.hold(np.zeros(1), PERIOD_S)).tolist() == moved.tolist()
-    assert envelope.at_rest
+    assert envelope.at_rest.all()
     envelope = Envelope(limits_of(velocity=1.0), "velocities", PERIOD_S)
     assert sent(envelope.admit(np.ones(1), None, PERIOD_S)).tolist() == [1.0]
-    assert not envelope.at_rest
+    assert not envelope.at_rest.any()
     assert sent(envelope.hold(None, 0.0)).tolist() == [0.0]
-    assert envelope.at_rest
+    assert envelope.at_rest.all()
 
 
 def test_a_position_that_is_held_goes_on_ever_slower_until_it_rests() -> None:
@@ -152,7 +152,7 @@ def test_in_no_time_nothing_moves() -> None:
     before = sent(envelope.admit(np.ones(1), None, PERIOD_S))
     for elapsed_s in (0.0, -1.0, math.nan, 1e-12):
         assert sent(envelope.admit(np.ones(1), None, elapsed_s)).tolist() == before.tolist()
-    assert not envelope.at_rest
+    assert not envelope.at_rest.any()
     assert sent(envelope.admit(np.ones(1), None, PERIOD_S)) > before
 
 
@@ -161,7 +161,7 @@ def test_reset_forgets_what_went_out() -> None:
     for _ in range(5):
         envelope.admit(np.ones(1), np.zeros(1), PERIOD_S)
     envelope.reset()
-    assert envelope.at_rest
+    assert envelope.at_rest.all()
     assert sent(envelope.hold(np.array([-3.0]), PERIOD_S)).tolist() == [-3.0]
 
 
@@ -363,7 +363,7 @@ def test_a_goal_keeps_its_position_limits_alone_and_is_held_where_it_was() -> No
     assert (admitted.action.tolist(), admitted.interventions) == ([0.04], (Intervention.POSITION,))
     held = envelope.hold(np.array([0.02]), PERIOD_S)
     assert held.action is not None
-    assert (held.action.tolist(), envelope.at_rest) == ([0.04], True)
+    assert (held.action.tolist(), envelope.at_rest.tolist()) == ([0.04], [True])
     assert sent(envelope.hold(None, PERIOD_S)).tolist() == [0.04]
     for measured in (0.02, math.nan):
         envelope.begin(np.array([measured]))

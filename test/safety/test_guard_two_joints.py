@@ -319,7 +319,7 @@ def test_a_stop_in_a_gap_sends_positions_nothing(stop: str) -> None:
     assert sent in ([], [None])
     assert arm.wait(20) == []
     assert not arm.guard.moving
-    assert arm.guard.resting
+    assert arm.guard.resting.all()
 
 
 @pytest.mark.parametrize("stop", ["released", "deactivated", "silent", "jumps", "outside"])
@@ -334,8 +334,26 @@ def test_in_a_gap_only_velocities_are_braked_of_an_arm_with_both(stop: str) -> N
     braked = arm.wait(20)
     assert [command[1] for command in braked] == [0.0] * len(braked)
     assert len(braked) > 0
-    assert arm.guard.resting  # so the first joint's commands are not sent
+    assert arm.guard.resting.tolist() == [True, False]  # so the first joint's commands are not sent
     assert not arm.guard.moving
+
+
+@pytest.mark.parametrize("stop", ["released", "deactivated"])
+def test_positions_at_rest_are_not_sent_while_a_velocity_brakes(stop: str) -> None:
+    arm = TwoJoints(b="velocities", acceleration=1.0)
+    for _ in range(30):
+        arm.now_s += PERIOD_S
+        assert arm.act(0.5, 1.0, measured=(0.5, 0.0)) is not None
+        assert not arm.guard.resting.any()
+    arm.publish(False) if stop == "released" else arm.guard.stop()
+    sent = []
+    while arm.guard.moving:
+        [command] = arm.wait()
+        sent.append(not arm.guard.resting[0])
+    assert command[1] == 0.0
+    assert sent[: HOLDS_AT_REST + 1] == [True] * HOLDS_AT_REST + [False]
+    assert not any(sent[HOLDS_AT_REST:])
+    assert len(sent) > 2 * HOLDS_AT_REST
 
 
 def test_a_press_before_an_arm_was_moved_does_not_accept_its_place() -> None:

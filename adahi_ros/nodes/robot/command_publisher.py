@@ -84,7 +84,6 @@ class CommandPublisher:
         self.measured = measured
         self.commands = Commands(self.guard, contract.action, measured)
         self._sinks = open_sinks(node, contract, parts, opened, values.command.lockstep)
-        self._positions = [part.field == "positions" for part in parts]
         self._topics = [sink for sink in self._sinks if isinstance(sink, TopicSink)]
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
         self.others = OtherPublishers(
@@ -208,7 +207,7 @@ class CommandPublisher:
             velocities: list[np.ndarray | None] = [None] * len(parts)
             if self._sends_velocities and self.guard.velocities is not None:
                 velocities = list(self._action.parts(self.guard.velocities))
-            rests = [positions and self.guard.resting for positions in self._positions]
+            rests = [bool(each.all()) for each in self._action.parts(self.guard.resting)]
             if outgoing.left is not None:
                 for place, each in enumerate(self._action.parts(outgoing.left)):
                     if each.all():
