@@ -30,11 +30,11 @@ class Sink:
 def test_a_sink_that_is_left_goes_on_cancelling_its_goal(left: list[bool] | None, calls: list[str]) -> None:
     publisher: Any = CommandPublisher.__new__(CommandPublisher)
     publisher.guard = SimpleNamespace(
-        holding=False, velocities=None, resting=False, active=False, moving=False
+        holding=False, velocities=None, resting=np.zeros(2, bool), active=False, moving=False
     )
     publisher.commands = SimpleNamespace(sink=lambda fault, now_s: Outgoing())
     publisher._action = SimpleNamespace(parts=lambda values: np.split(values, 2))
-    publisher._sinks, publisher._positions = [Sink(), Sink()], [True, False]
+    publisher._sinks = [Sink(), Sink()]
     publisher._topics = []
     publisher._sends_velocities, publisher._period_s = False, 0.05
     marked = None if left is None else np.array(left)
