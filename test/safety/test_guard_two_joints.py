@@ -338,6 +338,16 @@ def test_in_a_gap_only_velocities_are_braked_of_an_arm_with_both(stop: str) -> N
     assert not arm.guard.moving
 
 
+@pytest.mark.parametrize("b", ["positions", "velocities"])
+def test_a_hold_that_begins_in_a_gap_lets_no_pushed_arm_go_back(b: str) -> None:
+    arm = in_motion(b)
+    while not arm.guard.resting[0]:  # until the silence holds it, after half a second
+        arm.wait()
+    command = arm.act(0.45, 0.0, measured=(0.6, 0.0))
+    assert command is not None
+    assert command[0] > 0.55
+
+
 @pytest.mark.parametrize("stop", ["released", "deactivated"])
 def test_positions_at_rest_are_not_sent_while_a_velocity_brakes(stop: str) -> None:
     arm = TwoJoints(b="velocities", acceleration=1.0)
