@@ -77,7 +77,7 @@ def test_a_table_leaves_out_what_a_task_lacks(
     assert pole["skipped"][plan].startswith("plan_8: there is no target that plans")
     assert len(pole["skipped"]) == 2
     assert "inverted_pendulum: plan_8 is left out: plan_8: there is no target that plans" in result.output
-    assert (tmp_path / "ball.yaml").is_file()  # the threshold that was searched
+    assert (tmp_path / "inverted_pendulum.yaml").is_file()  # the threshold that was searched
 
 
 def test_a_table_of_what_no_policies_are_there_for_is_refused(tmp_path: Path, fails: Fails) -> None:
