@@ -18,6 +18,7 @@ from adahi_ros import __version__
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, say
 from adahi_ros.core.domains import used_domains
+from adahi_ros.core.texts import printable
 
 if TYPE_CHECKING:
     from adahi_ros.nodes.robot.examination import Examination
@@ -76,11 +77,8 @@ def doctor(
         )
     findings += check(seen, robot)
     if as_json:
-        say(
-            json.dumps(
-                [{"check": name, **each._asdict(), "level": each.level.name} for name, each in findings]
-            )
-        )
+        rows = [{"check": name, **each._asdict(), "level": each.level.name} for name, each in findings]
+        say(json.dumps(rows))
     else:
         for name, finding in findings:
             _show(name, finding)
@@ -106,9 +104,10 @@ def _survey(examination: Examination, robot: Robot, duration: float) -> dict[str
 
 def _show(name: str, finding: Finding) -> None:
     word, style = STYLES[finding.level.name]
-    console.print(Text(word.ljust(LEVEL), style) + Text(f"{name.ljust(NAME)}{finding.text}"), soft_wrap=True)
-    if finding.action:
-        console.print(Text(f"{' ' * (LEVEL + NAME)}-> {finding.action}", "dim"), soft_wrap=True)
+    text, action = printable(finding.text), printable(finding.action)  # words of other nodes are no new lines
+    console.print(Text(word.ljust(LEVEL), style) + Text(f"{name.ljust(NAME)}{text}"), soft_wrap=True)
+    if action:
+        console.print(Text(f"{' ' * (LEVEL + NAME)}-> {action}", "dim"), soft_wrap=True)
 
 
 def _gpu() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,10 +13,16 @@ import yaml
 
 pytest.importorskip("rclpy")
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+
 from adahi_lab.nodes.domain import loopback_environment
 from adahi_lab.nodes.observer import Observer
+from adahi_ros.cli.doctor import _show
 from adahi_ros.core.assets import asset
+from adahi_ros.core.health_level import Level
+from adahi_ros.nodes.robot.examination import MOST_REPORTED, Examination
 from adahi_ros.nodes.robot.mock_arm import MockArm
+from adahi_ros.robot.checks import Finding
 from test.cli.conftest import Run
 from test.nodes.conftest import make_node, nodes, observer
 from test.nodes.in_process import NodesInProcess
@@ -94,3 +101,18 @@ def test_a_wrong_parameter_is_an_error_of_its_own(doctor: Doctor) -> None:
     (fault,) = found["parameters"]
     assert fault.startswith("contract: 'so102'")
     assert set(found) == {"parameters"}
+
+
+def test_words_of_other_nodes_forge_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    _show("health", Finding(Level.WARN, "arm: cold\nok        disk", "wait\nok"))
+    first, second = capsys.readouterr().out.splitlines()
+    assert "arm: cold?ok" in first
+    assert "wait?ok" in second
+
+
+def test_reports_under_ever_new_names_are_bounded() -> None:
+    listener: Any = SimpleNamespace(_health={}, _compare_clock=lambda name, info: None)
+    for number in range(2 * MOST_REPORTED):
+        message = DiagnosticArray(status=[DiagnosticStatus(name=str(number)), DiagnosticStatus(name="0")])
+        Examination._on_diagnostics(listener, message, {})
+    assert len(listener._health) == MOST_REPORTED

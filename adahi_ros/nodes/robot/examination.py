@@ -38,6 +38,7 @@ from adahi_ros.safety.named_limits import limits_warning
 TRIPS, AGAIN_S = 5, 1.0  # requests for a description, and after how long without an answer another one
 VENDOR_BYTES = 2  # with which DDS begins a GID
 CLOCK = "rosgraph_msgs/msg/Clock"
+MOST_REPORTED = 200  # names of nodes and their parts in /diagnostics
 
 
 class Examination(Listener):
@@ -145,6 +146,8 @@ class Examination(Listener):
 
     def _on_diagnostics(self, message: DiagnosticArray, info: Mapping[str, int]) -> None:
         for status in message.status:
+            if len(self._health) >= MOST_REPORTED and status.name not in self._health:
+                continue
             level = Level(min(int.from_bytes(status.level, "little"), Level.ERROR))
             self._health[status.name] = level, status.message
             self._compare_clock(status.name.partition(":")[0], info)
@@ -163,7 +166,7 @@ class Examination(Listener):
             "domain": self.domain,
             "nodes": sorted(f"{space.rstrip('/')}/{name}" for name, space in nodes if name[0] != "_"),
             "middleware": get_rmw_implementation_identifier(),
-            "strangers": sorted(name for name, vendor in vendors.items() if own not in (vendor, None)),
+            "other_vendors": sorted(name for name, vendor in vendors.items() if own not in (vendor, None)),
             "leads_s": self._leads_s,
             "published": endpoints(node, commands | observed | {CLOCK}),
             "subscribed": endpoints(node, commands, subscriptions=True),
