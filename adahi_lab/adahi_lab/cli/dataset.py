@@ -136,6 +136,8 @@ def from_bag(
     from adahi_ros.contract.parsing import load_contract
 
     read = load_contract(contract)
+    if read.cameras and not read.encoder:
+        say("the dataset has no images: the contract has no encoder; use 'adahi data to-lerobot' for images")
     if (out / TRAJECTORIES).exists() and not overwrite:
         raise ValueError(f"--out: {out}, has a dataset already; must be another folder, or give --overwrite")
     options.tried("--out", out / TRAJECTORIES)

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation import step_latency as latency
 from adahi_lab.methods.methods import METHODS
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.trajectories import Trajectories
-from test.bags.conftest import run
+from test.bags.conftest import run, write_bag
+from test.bags.seeing import messages, seeing_values
 
 
 @pytest.fixture
@@ -264,3 +266,12 @@ def test_a_bag_that_gives_no_observation_is_named_by_every_verb(
         )
         assert "360 times joint_states.header.stamp: 1.001 s old" in output
     assert not (tmp_path / "never").exists()
+
+
+def test_a_dataset_without_the_images_of_its_bags_says_so(
+    contract_values: dict[str, Any], tmp_path: Path
+) -> None:
+    contract, bag = tmp_path / "arm.yaml", write_bag(tmp_path / "bag", messages())
+    contract.write_text(yaml.safe_dump(seeing_values(contract_values)))
+    output = run("data", "from-bag", bag, "--contract", contract, "--out", tmp_path / "data")
+    assert "the dataset has no images: the contract has no encoder" in output
