@@ -125,6 +125,6 @@ def status_lines(
     """Return what is recorded: the episode, its seconds, the instruction and the disk; Hz of each topic."""
     running = episodes.running is not None
     state = f"RECORDING {passed_s:.0f} s" if running else "waiting"
-    told = repr(instruction) if instruction else "no instruction"
-    parts = f"episode {episodes.number}", state, told, f"{free_bytes / GB:.0f} GB free"
+    sentence = repr(instruction) if instruction else "no instruction"
+    parts = f"episode {episodes.number}", state, sentence, f"{free_bytes / GB:.0f} GB free"
     return " | ".join(parts), " | ".join(f"{name} {hz:.0f} Hz" for name, hz in rates.items())

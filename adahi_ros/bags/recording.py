@@ -29,10 +29,8 @@ MOMENT_S = 1.0  # a clock that goes back further was reset
 AHEAD_S = 60.0  # a stamp further in the future is of another clock
 HINT = "check the names, and --namespace where the robot has one"
 STAMP = struct.Struct("<iI"), struct.Struct(">iI")  # s and ns of a header, which follow the four bytes of CDR
-
-
 MEASURED_S = 2.0  # of a raw topic, before its rate is known
-TOLD = "instruction"
+(INSTRUCTION_TOPIC,) = INSTRUCTION
 
 
 class Listening(NamedTuple):
@@ -167,12 +165,12 @@ class Recording:
             made.write(topic, data, now_ns)
         return made
 
-    def tell(self, instruction: str) -> None:
+    def instruct(self, instruction: str) -> None:
         """Take an instruction for the bags that follow, until the topic has another."""
-        kind = self._kinds[TOLD]
+        kind = self._kinds[INSTRUCTION_TOPIC]
         types = types_of([kind])
-        self._offered.setdefault(TOLD, [])
-        self._kept[TOLD] = types.serialize_cdr(types.types[kind](data=instruction), kind)
+        self._offered.setdefault(INSTRUCTION_TOPIC, [])
+        self._kept[INSTRUCTION_TOPIC] = types.serialize_cdr(types.types[kind](data=instruction), kind)
 
     def other_types(self, topic: str, publishers: Sequence[tuple[str, Qos]]) -> list[str]:
         """Return messages about publishers of another type, which are not recorded: once per type."""
@@ -187,7 +185,7 @@ class Recording:
         Returns:
             The reason, if the clock was reset and the recording ends; else nothing.
         """
-        if topic == TOLD or self._subscribed[topic].kept:
+        if topic == INSTRUCTION_TOPIC or self._subscribed[topic].kept:
             self._kept[topic] = data
         if self._fault:
             return ""

@@ -182,7 +182,7 @@ class ObservationAssembler:
         """The samples that the pending step waits for."""
         self._episode = first_episode
         self._started = False
-        self._heard: dict[str, tuple[FieldReader | None, object] | None]  # None: a message had our names
+        self._arrived: dict[str, tuple[FieldReader | None, object] | None]  # None: a message had our names
         self._grey: dict[str, bool] = {}  # of each camera, whether every image was
         self.clear()
 
@@ -193,19 +193,19 @@ class ObservationAssembler:
         fault = "no image has colour; if the policy learnt colours, change the encoding"
         return f"{keys}: {fault}" if keys else ""
 
-    def heard(self) -> dict[str, str]:
+    def arrived(self) -> dict[str, str]:
         """Return the topics that had a message since the last call: '', or that none has our names."""
-        heard, self._heard = self._heard, {}
+        arrived, self._arrived = self._arrived, {}
         return {
             topic: str(each[0].unmatched(each[1])) if each and each[0] else ""
-            for topic, each in heard.items()
+            for topic, each in arrived.items()
         }
 
     def clear(self) -> None:
         """Forget all samples; where the robot counts episodes itself, the next observation starts one."""
         for stream in self._streams:
             stream.clear()
-        self._heard = {}
+        self._arrived = {}
         self._pending: _Pace | None = None
         self._last_ns: int | None = None
         self._due_ns = 0
@@ -228,9 +228,9 @@ class ObservationAssembler:
         streams = [stream for stream in self._streams if stream.source.channel.topic == topic]
         concerned = [each for each in streams if each.reader is None or concerns(each.reader, message)]
         if concerned or not streams:
-            self._heard[topic] = None
-        elif self._heard.get(topic, ()) is not None:
-            self._heard[topic] = streams[0].reader, message
+            self._arrived[topic] = None
+        elif self._arrived.get(topic, ()) is not None:
+            self._arrived[topic] = streams[0].reader, message
         stamps_ns = [self._stamp(stream.source, message, now_ns) for stream in concerned]
         # Images are decoded only when a step needs them: most frames never are.
         samples = [message if each.reader is None else each.reader.read(message) for each in concerned]

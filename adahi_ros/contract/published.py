@@ -37,7 +37,7 @@ def names_of(endpoints: Iterable[Endpoint]) -> str:
     return ", ".join(sorted({each.node for each in endpoints}))
 
 
-def unheard(topic: str, channel: Channel, published: Endpoints) -> str:
+def why_silent(topic: str, channel: Channel, published: Endpoints) -> str:
     """Return why no message of a topic arrives, for people.
 
     Args:

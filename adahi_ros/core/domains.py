@@ -10,11 +10,7 @@ DOMAINS = range(1, 102)  # their ports do not overlap Linux's ephemeral ports
 LOCKS = Path("/tmp")  # not TMPDIR: all holders on this machine must use one folder
 
 UDP = (Path("/proc/net/udp"), Path("/proc/net/udp6"))
-FIRST_PORT, PORTS, UNICAST = (
-    7400,
-    250,
-    10,
-)  # of DDS: domain 0, ports of a domain, its first program's
+FIRST_PORT, PORTS, UNICAST = 7400, 250, 10  # of DDS: domain 0, ports of a domain, its first program's
 
 
 def lock_of(domain: int) -> Path:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adahi_ros.contract.contract import Channel, Contract
-from adahi_ros.contract.published import Endpoints, instead, names_of, unheard
+from adahi_ros.contract.published import Endpoints, instead, names_of, why_silent
 from adahi_ros.core.health_level import Level
 from adahi_ros.core.signature import OBSERVATION
 from adahi_ros.protocol.description import Described, Description, Wants
@@ -85,7 +85,7 @@ class Surroundings:
         nodes: full names of the others.
         domains: others that programs on this machine use.
         middleware: the rmw.
-        strangers: nodes with another vendor's DDS.
+        other_vendors: nodes with another vendor's DDS.
         leads_s: how far the clock of a node, or of a topic's publishers, is ahead, by its name.
         published, subscribed: endpoints of topics.
         services: full names.
@@ -109,7 +109,7 @@ class Surroundings:
     nodes: Sequence[str]
     domains: Sequence[int]
     middleware: str
-    strangers: Sequence[str]
+    other_vendors: Sequence[str]
     leads_s: Mapping[str, float]
     published: Endpoints
     subscribed: Endpoints
@@ -168,8 +168,8 @@ def middleware(seen: Surroundings) -> Findings:
         if seen.environment.get(name) == value:
             fault = f"{name} is {value}: nodes of other machines are not found"
             yield _warning(fault, "unset it, or launch with peers")
-    if seen.strangers:
-        fault = f"{', '.join(seen.strangers)}: another middleware than {seen.middleware}"
+    if seen.other_vendors:
+        fault = f"{', '.join(seen.other_vendors)}: another middleware than {seen.middleware}"
         yield _warning(fault, "the same RMW_IMPLEMENTATION everywhere: services fail otherwise")
     else:
         yield _ok(seen.middleware)
@@ -199,7 +199,7 @@ def topics(seen: Surroundings, robot: Robot) -> Findings:
     for topic, channel in robot.topics.items():
         if topic not in seen.rates:
             action = "start its driver, or correct topic, type or qos in the contract"
-            yield _error(unheard(topic, channel, seen.published), action)
+            yield _error(why_silent(topic, channel, seen.published), action)
             continue
         is_now = f"{topic} has {seen.rates[topic]:.3g} messages per second"
         if channel.topic == robot.contract.paced_by and seen.rates[topic] * LATE < fps:
@@ -266,7 +266,7 @@ def limits(seen: Surroundings, robot: Robot) -> Findings:
 
 
 def controller(seen: Surroundings, robot: Robot) -> Findings:
-    """Look whether somebody takes the commands, and whether the driver allows motion."""
+    """Look whether a controller takes the commands, and whether the driver allows motion."""
     taken = {topic for topic in robot.commands if f"{topic}/_action/send_goal" in seen.services}
     for topic, kind in robot.commands.items():
         if kind in {each.kind for each in seen.subscribed.get(topic, ())}:

@@ -356,7 +356,7 @@ class Motion:
         interval_s: between the last two commands, at most a period.
         moving: the commands may move the arm, or may have been lost.
         rested: (A,), commands at rest so far of each entry, in the present hold; 0 for all.
-        resting: positions were held in a gap, and have not been moved since.
+        resting: positions were held in a gap, or a simulator set them, and they have not been moved since.
         anywhere: the arm may start anywhere.
         pressed_at: (A,), where it was measured at the newest press since it moved; None without one.
     """

@@ -168,17 +168,17 @@ def test_the_next_bag_begins_with_what_was_latched_and_the_instruction(tmp_path:
     for topic, kind in (("draft_status", STATUS), ("joint_states", JOINTS)):
         waiting.subscription(topic, [(kind, qos(durability=KEPT))])
         waiting.write(topic, bytes(8), 10 * S)
-    waiting.tell("open the drawer")
+    waiting.instruct("open the drawer")
     first = waiting.following(BagWriter(tmp_path / "first"), 20 * S)
     assert first.subscription("draft_status", [(STATUS, qos(durability=KEPT))]) is None
-    first.tell("close it")  # said during an episode: for the next one
+    first.instruct("close it")  # said during an episode: for the next one
     bags = [tmp_path / "first", tmp_path / "second"]
     second = first.following(BagWriter(bags[1]), 30 * S)
     for each in (first, second):
         each.close()
         assert not each.over
-    told = [[each.message.data for each in read_bag(bag, {"instruction": INSTRUCTION})] for bag in bags]
-    assert told == [["open the drawer"], ["close it"]]
+    sentences = [[each.message.data for each in read_bag(bag, {"instruction": INSTRUCTION})] for bag in bags]
+    assert sentences == [["open the drawer"], ["close it"]]
     with Reader(bags[1]) as reader:
         found = {connection.topic for connection, _, _ in reader.messages()}
     assert found == {"/draft_status", "/instruction"}

@@ -377,8 +377,8 @@ def test_a_topic_with_other_names_only_is_named() -> None:
     inputs = make()
     strange = to_joint_state(["aa", "x"], np.zeros(2), np.zeros(2), 10 * MS)
     assert inputs.add(JOINTS, strange, 10 * MS) is None
-    assert inputs.heard() == {JOINTS: "joint_states.name: ['aa', 'x'], has none of ['a', 'b']"}
+    assert inputs.arrived() == {JOINTS: "joint_states.name: ['aa', 'x'], has none of ['a', 'b']"}
     inputs.add(JOINTS, joints(11), 11 * MS)
     inputs.add(JOINTS, strange, 12 * MS)  # of a gripper, such as often share the topic
-    assert inputs.heard() == {JOINTS: ""}
-    assert inputs.heard() == {}
+    assert inputs.arrived() == {JOINTS: ""}
+    assert inputs.arrived() == {}

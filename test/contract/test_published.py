@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adahi_ros.contract.contract import JOINT_STATE, Channel
-from adahi_ros.contract.published import Endpoint, unheard
+from adahi_ros.contract.published import Endpoint, why_silent
 
 JOINTS = Channel("joint_states", JOINT_STATE)
 DRIVER = Endpoint("/driver", JOINT_STATE)
@@ -33,14 +33,14 @@ SENSOR = Endpoint("/driver", JOINT_STATE, "best_effort")
 def test_a_topic_without_a_publisher_is_named_with_the_nearest(
     published: dict[str, list[Endpoint]], fault: str
 ) -> None:
-    assert unheard("/joint_states", JOINTS, published) == fault
+    assert why_silent("/joint_states", JOINTS, published) == fault
 
 
 def test_a_topic_with_a_fitting_publisher_is_silent_by_itself() -> None:
     fault = "/joint_states: /driver publishes it, but no message arrives"
-    assert unheard("/joint_states", JOINTS, {"/joint_states": [SENSOR]}) == fault
+    assert why_silent("/joint_states", JOINTS, {"/joint_states": [SENSOR]}) == fault
     reliable = Channel("joint_states", JOINT_STATE, "reliable")
-    assert unheard("/joint_states", reliable, {"/joint_states": [SENSOR, DRIVER]}) == fault
+    assert why_silent("/joint_states", reliable, {"/joint_states": [SENSOR, DRIVER]}) == fault
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_a_topic_with_a_fitting_publisher_is_silent_by_itself() -> None:
     ],
 )
 def test_a_qos_that_no_publisher_offers_is_named(channel: Channel, fault: str) -> None:
-    assert unheard("/joint_states", channel, {"/joint_states": [SENSOR]}) == fault
+    assert why_silent("/joint_states", channel, {"/joint_states": [SENSOR]}) == fault

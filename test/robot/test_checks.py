@@ -46,7 +46,7 @@ SEEN = Surroundings(
     nodes=["/driver"],
     domains=[],
     middleware="rmw_fastrtps_cpp",
-    strangers=[],
+    other_vendors=[],
     leads_s={"/joint_states": -0.001},
     published={"/joint_states": [DRIVER]},
     subscribed={ARM: [Endpoint("/controller", TRAJECTORY)]},
@@ -106,7 +106,7 @@ def test_a_domain_without_nodes_names_those_in_use() -> None:
 def test_settings_of_the_middleware_that_find_nobody_are_named() -> None:
     alone = replace(SEEN, environment={"ROS_LOCALHOST_ONLY": "1"})
     assert only("middleware", alone)[1].startswith("ROS_LOCALHOST_ONLY is 1: nodes of other machines")
-    other = replace(SEEN, strangers=["/camera"])
+    other = replace(SEEN, other_vendors=["/camera"])
     assert only("middleware", other)[1] == "/camera: another middleware than rmw_fastrtps_cpp"
 
 

@@ -208,14 +208,14 @@ def test_episodes_of_services_become_a_dataset_each_with_its_instruction(
     recorder = record("episodes", "--episodes", "--instruction", "lift it 🙂", "--namespace", "cell")
     kinds = {"joint_states": JointState, "task_state": TaskState, "command": JointTrajectory}
     outs = {name: stage.node.create_publisher(kind, f"/cell/{name}", 100) for name, kind in kinds.items()}
-    told = stage.node.create_publisher(String, "/cell/instruction", 1)
+    spoken = stage.node.create_publisher(String, "/cell/instruction", 1)
     called = {
         name: stage.client(Trigger, f"/cell/bag_recorder/{name}_episode")
         for name in ("start", "save", "discard")
     }
     refused = called["save"](Trigger.Request())
     assert (refused.success, refused.message) == (False, "no episode is being recorded; start one first")
-    published = (*outs.values(), told)
+    published = (*outs.values(), spoken)
     stage.wait(lambda: all(each.get_subscription_count() > 0 for each in published), "recorder")
     lengths = {"save": 7, "discard": 5, "end": 4}
     for episode, end in enumerate(["save", "discard", "save", "end"]):
@@ -234,8 +234,8 @@ def test_episodes_of_services_become_a_dataset_each_with_its_instruction(
         if end in called:
             assert called[end](Trigger.Request()).success
         if episode == 1:  # between two episodes
-            told.publish(String(data="open it"))
-            assert told.wait_for_all_acked(Duration(seconds=ENDS_S))
+            spoken.publish(String(data="open it"))
+            assert spoken.wait_for_all_acked(Duration(seconds=ENDS_S))
     output = recorder.end()
     assert "episodes: 3 episodes saved" in output
     bags = sorted((folder / "episodes").iterdir())

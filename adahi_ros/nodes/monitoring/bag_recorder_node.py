@@ -33,7 +33,7 @@ from std_msgs.msg import String
 from adahi_ros.bags.bag_writer import STORAGES, BagWriter, UnwrittenBag
 from adahi_ros.bags.definitions import types_of
 from adahi_ros.bags.recorded_topics import topics_of
-from adahi_ros.bags.recording import TOLD, Listening, RawImages, Recording, recorded_kinds
+from adahi_ros.bags.recording import INSTRUCTION_TOPIC, Listening, RawImages, Recording, recorded_kinds
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.texts import INSTRUCTION_LENGTH
@@ -97,10 +97,10 @@ class BagRecorderNode(Node):
             self._names = {topic: self.resolve_topic_name(topic) for topic in kinds}
             self._recording = Recording(contract, self._names, UnwrittenBag(path))
             if values.instruction:
-                self._recording.tell(values.instruction)
+                self._recording.instruct(values.instruction)
             self._received = Counter(dict.fromkeys(topics_of(contract), 0))
             how = values.storage, values.duration_s, self._received
-            acts = self._switch, self._recording.tell, self._end
+            acts = self._switch, self._recording.instruct, self._end
             self._control = EpisodeControl(self, path, *how, *acts) if values.episodes else None
             if self._control is None:
                 self._switch(BagWriter(path, values.storage))
@@ -168,7 +168,7 @@ class BagRecorderNode(Node):
             self._log.error(why_over)
         if self._types[topic] is Image and (warning := self._raw.take(self._names[topic], len(data), now_ns)):
             self._log.warning(warning)
-        if topic == TOLD and self._control is not None:
+        if topic == INSTRUCTION_TOPIC and self._control is not None:
             self._control.instruction = deserialize_message(data, String).data
         self._end_where_over()
 

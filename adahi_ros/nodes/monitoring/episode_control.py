@@ -37,7 +37,7 @@ class EpisodeControl:
         most_s: how long an episode may take until it is saved; 0 for no limit.
         came: number of messages so far by topic, which the node counts.
         switch: see `Switch`.
-        tell: takes an instruction for the next episode.
+        instruct: takes an instruction for the next episode.
         end: ends the process.
 
     Raises:
@@ -52,12 +52,12 @@ class EpisodeControl:
         most_s: float,
         came: Mapping[str, int],
         switch: Switch,
-        tell: Callable[[str], None],
+        instruct: Callable[[str], None],
         end: Callable[[], None],
     ) -> None:
         self._episodes = Episodes(folder)
         self._storage, self._most_s, self._came = storage, most_s, came
-        self._switch, self._tell, self._finish = switch, tell, end
+        self._switch, self._instruct, self._finish = switch, instruct, end
         self._keys = Keys()
         self.instruction = ""
         """The present one, for the status."""
@@ -118,7 +118,7 @@ class EpisodeControl:
         command = self._keys.take(self.terminal.keys(), time.monotonic())
         if command == INSTRUCT:
             self.instruction = self._keys.instruction
-            self._tell(self.instruction)
+            self._instruct(self.instruction)
         elif command == QUIT:
             self._finish()
         elif command is not None:

@@ -30,7 +30,7 @@ from std_msgs.msg import String
 
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
-from adahi_ros.contract.published import unheard
+from adahi_ros.contract.published import why_silent
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.registry import at_place
 from adahi_ros.core.signature import OBSERVATION
@@ -421,12 +421,14 @@ class DraftPolicyNode(ManagedNode):
 
     def _lacking(self) -> str:
         """Return why no observation arrives, as far as topics and names show it; else ''."""
-        channels, heard = self._inputs.contract.channels, self._inputs.heard()
+        channels, arrived = self._inputs.contract.channels, self._inputs.arrived()
         if not self._condition.waits(time.monotonic()):
             return ""
         offered = endpoints(self, {channel.kind for channel in channels.values()})
         faults = [
-            heard[topic] if topic in heard else unheard(self.resolve_topic_name(topic), channel, offered)
+            arrived[topic]
+            if topic in arrived
+            else why_silent(self.resolve_topic_name(topic), channel, offered)
             for topic, channel in channels.items()
         ]
         return "; ".join(filter(None, faults))
