@@ -106,7 +106,8 @@ def test_a_person_drives_and_the_policy_gets_the_arm_back(
     until(robot, lambda: None, lambda record: record.planned, "a plan")
     first = until(robot, presses, lambda record: record.by_person and bool(record.action), "a person drives")
     begin = np.array(first.action)
-    np.testing.assert_allclose(begin, [0.01, -0.02], atol=0.3)  # near the arm, not the teleoperator
+    left = next(record for record in reversed(robot.steps) if record.action and not record.by_person)
+    np.testing.assert_allclose(begin, left.action, atol=1e-6)  # the arm's last command, not the teleoperator
     moved = until(
         robot,
         drives,
