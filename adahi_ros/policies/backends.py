@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from adahi_ros.core.checkpoint_files import CheckpointError, description_file, kind_of
 from adahi_ros.core.gone_names import gone
-from adahi_ros.core.registry import at_place
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.registry import BACKENDS, CHECKPOINTS, COMPUTE, POLICIES, SESSIONS, UNNAMED
@@ -22,15 +21,11 @@ from adahi_ros.policies.registry import BACKENDS, CHECKPOINTS, COMPUTE, POLICIES
 if TYPE_CHECKING:
     from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint
 
-LEROBOT = "adahi_ros.policies.lerobot.lerobot_vqbet:LeRobotPolicy"
-
 
 def _on_backend(path: Path, backend: str, compute: Mapping[str, Any]) -> Policy:
-    """Run one of our checkpoints or, on torch, a folder of LeRobot's."""
+    """Run one of our checkpoints."""
     if backend in SESSIONS:
         _refuse_given(compute, f"the backend {backend}, which computes on the CPU; torch takes it")
-    elif path.is_dir() and not is_policy(path):
-        return cast(Policy, at_place(LEROBOT)(path, **compute))
     kind = kind_of(path) or UNNAMED
     if kind not in CHECKPOINTS:
         raise CheckpointError(f"{description_file(path)}: {CHECKPOINTS.refusal('kind', kind)}")
@@ -70,7 +65,7 @@ def description_of(path: Path) -> Path:
 
 
 def load_policy(path: Path, backend: str, **compute: object) -> Policy:
-    """Load a policy from `DIRECTORY/NAME`, or LeRobot's from its folder, to run on a backend.
+    """Load a policy from `DIRECTORY/NAME`, to run on a backend.
 
     What a YAML file describes runs as its kind does, whatever the backend.
 

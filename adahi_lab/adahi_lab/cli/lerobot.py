@@ -34,10 +34,11 @@ def policy(
     path = options.tried("--encoder", encoder if encoder is not None else out / "encoder")
     training = {"command": command_line()}
     shutil.copytree(folder, out / "target")
+    (out / "target.yaml").write_text("kind: lerobot_vqbet\nfolder: target\n")
     decoder = save_tokenizer(out, tokenizer, training)
     save_encoder(path, network, network.config, training)
     signature = LeRobotPolicy(out / "target").signature
-    say(f"target: {out / 'target'}, backend torch, {signature.parameters:,} parameters")
+    say(f"target: {out / 'target'}, {signature.parameters:,} parameters")
     say(f"tokenizer: {out}, fingerprint {decoder.fingerprint}\nencoder: {path}, {network.features} features")
 
 

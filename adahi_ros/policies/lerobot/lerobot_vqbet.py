@@ -266,3 +266,16 @@ class LeRobotPolicy(CodePolicy):
             for name, values in vars(checkpoint.state_ranges).items()
         }
         self.ranges = Ranges(**of_state), checkpoint.action_ranges
+
+
+def imported(
+    directory: Path, folder: str, device: str = "cpu", dtype: str = "float32", compile: bool = False
+) -> LeRobotPolicy:
+    """Return the policy of a target file with `kind: lerobot_vqbet`, as `adahi import vqbet` writes it.
+
+    Args:
+        directory: of the file.
+        folder: of the policy, from there.
+        device, dtype, compile: see `OnTorch`.
+    """
+    return LeRobotPolicy(directory / folder, device=device, dtype=dtype, compile=compile)

@@ -152,6 +152,7 @@ def test_scaling_among_the_weights_as_lerobot_wrote_it_before_0_4(variant: str, 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_draft_is_trained_on_the_tokenizer_of_a_lerobot_target(variant: str, tmp_path: Path) -> None:
     shutil.copytree(DATA / variant, tmp_path / "target")
+    (tmp_path / "target.yaml").write_text("kind: lerobot_vqbet\nfolder: target\n")
     tokenizer = lerobot_tokenizer(tmp_path / "target")
     save_tokenizer(tmp_path, tokenizer, {})
     draw = np.random.default_rng(5)
