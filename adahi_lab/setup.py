@@ -64,6 +64,7 @@ def entry_points() -> dict[str, list[str]]:
     found = {
         "console_scripts": ["robot_simulator_node = adahi_lab.start:robot_simulator_node"],
         "adahi_ros.assets": [f"{NAME} = {NAME}"],
+        "adahi_ros.policies": [f"lerobot_vqbet = {NAME}.lerobot.lerobot_vqbet:imported"],
         "adahi_ros.verbs": [f"{verb} = {NAME}.cli.{function}" for verb, function in VERBS.items()],
         "adahi_ros.verb_help": [f"{NAME} = {NAME}.cli.verbs:HELP"],
         "adahi_ros.gone_names": [f"{NAME} = {NAME}.gone_names:GONE"],

@@ -28,7 +28,6 @@ POLICIES: Registry[Callable[..., Policy]] = Registry(
     {
         "groot": "adahi_ros.policies.remote.groot:GrootTarget",
         "lerobot": "adahi_ros.policies.remote.lerobot_target:LeRobotTarget",
-        "lerobot_vqbet": "adahi_ros.policies.lerobot.lerobot_vqbet:imported",
         "openpi": "adahi_ros.policies.remote.openpi:OpenPiTarget",
     },
 )

@@ -1,4 +1,4 @@
-"""Checkpoints of each kind, and LeRobot's as test/data/lerobot has them."""
+"""Checkpoints of each kind."""
 
 from __future__ import annotations
 
@@ -22,20 +22,12 @@ from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.networks.transformer import InputMoments
 from adahi_ros.policies.vqbet.code_policy import CodePolicy
 
-DATA = Path(__file__).parents[1] / "data/lerobot"
-
 
 def load_codes(path: Path, backend: str) -> CodePolicy:
     """Load a policy that predicts codes."""
     policy = load_policy(path, backend)
     assert isinstance(policy, CodePolicy)
     return policy
-
-
-@pytest.fixture
-def parallel(tmp_path: Path) -> Path:
-    """A policy of LeRobot's without its ResNet, to be changed."""
-    return Path(shutil.copytree(DATA / "parallel", tmp_path / "policies" / "parallel"))
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ def policy(
     """Import a VQ-BeT of LeRobot as the target, with its action tokenizer and its camera's encoder."""
     from adahi_lab.encoders.encoder_export import save_encoder
     from adahi_lab.encoders.lerobot_encoder import load_encoder
-    from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
+    from adahi_lab.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
     from adahi_ros.policies.vqbet.vqbet_checkpoint import save_tokenizer
 
     if (out / "target").exists():
@@ -48,9 +48,9 @@ def _check_vqbet(folder: Path) -> None:
     Raises:
         ValueError: another policy, such as an ACT; says how to run that.
     """
+    from adahi_lab.lerobot.lerobot_checkpoint import VQBET
+    from adahi_lab.lerobot.lerobot_files import CONFIG
     from adahi_ros.core.files import read_json
-    from adahi_ros.policies.lerobot.lerobot_checkpoint import VQBET
-    from adahi_ros.policies.lerobot.lerobot_files import CONFIG
 
     path = folder / CONFIG
     kind = read_json(path).get("type") if path.is_file() else VQBET  # a missing file has its own error

@@ -14,10 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from adahi_lab.encoders.resnet_layers import BLOCKS, WIDTHS, Norm, resnet_layers
+from adahi_lab.lerobot.lerobot_checkpoint import WEIGHTS, LeRobotCheckpoint, read_checkpoint
+from adahi_lab.lerobot.lerobot_files import CONFIG
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.tensor_files import check_shapes
-from adahi_ros.policies.lerobot.lerobot_checkpoint import WEIGHTS, LeRobotCheckpoint, read_checkpoint
-from adahi_ros.policies.lerobot.lerobot_files import CONFIG
 
 PART = "rgb_encoder"
 STRIDE = 32  # of the last maps, in pixels

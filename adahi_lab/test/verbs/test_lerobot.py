@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test.lerobot.lerobot_fixture import completed
 
 from adahi_lab.tasks import make
 from adahi_ros.bags.bag_dataset import TRAJECTORIES
@@ -15,7 +16,6 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.vision.encoder import Encoder
 from test.cli.conftest import Fails, Run
-from test.policies.lerobot.lerobot_fixture import completed
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "test" / "data" / "lerobot"

@@ -23,9 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.signature import Ranges
-from adahi_ros.policies.lerobot.lerobot_checkpoint import (
+from adahi_lab.lerobot.lerobot_checkpoint import (
     CODEBOOKS,
     MODEL,
     VQ,
@@ -34,6 +32,8 @@ from adahi_ros.policies.lerobot.lerobot_checkpoint import (
     LeRobotConfig,
     read_checkpoint,
 )
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.signature import Ranges
 from adahi_ros.policies.networks.computing import OnTorch
 from adahi_ros.policies.networks.transformer import Block
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy
@@ -271,11 +271,5 @@ class LeRobotPolicy(CodePolicy):
 def imported(
     directory: Path, folder: str, device: str = "cpu", dtype: str = "float32", compile: bool = False
 ) -> LeRobotPolicy:
-    """Return the policy of a target file with `kind: lerobot_vqbet`, as `adahi import vqbet` writes it.
-
-    Args:
-        directory: of the file.
-        folder: of the policy, from there.
-        device, dtype, compile: see `OnTorch`.
-    """
+    """Return the policy in a folder beside a target file, as `adahi import vqbet` writes both."""
     return LeRobotPolicy(directory / folder, device=device, dtype=dtype, compile=compile)

@@ -11,10 +11,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from adahi_lab.encoders.lerobot_encoder import load_encoder
+from adahi_lab.lerobot import lerobot_checkpoint
+from adahi_lab.lerobot.lerobot_checkpoint import read_checkpoint
+from adahi_lab.lerobot.lerobot_vqbet import LeRobotPolicy
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.policies.lerobot import lerobot_checkpoint
-from adahi_ros.policies.lerobot.lerobot_checkpoint import read_checkpoint
-from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy
 from test.policies.damage import edit_in
 
 PREPROCESSOR = "policy_preprocessor.json"

@@ -1,7 +1,7 @@
 """Writes the fixture of the tests of our readers of LeRobot's files.
 
     export PYTHONPATH=$(.venv/bin/python -m adahi_lab.peers.environments lerobot_grpc)
-    .venv/bin/python test/policies/lerobot/lerobot_fixture.py test/data/lerobot
+    .venv/bin/python adahi_lab/test/lerobot/lerobot_fixture.py test/data/lerobot
 
 LeRobot itself writes a small dataset and two VQ-BeTs with drawn weights, and runs them. The tests compare
 our readers with its files and answers, and need no LeRobot. The weights of the ResNet are left out: they are

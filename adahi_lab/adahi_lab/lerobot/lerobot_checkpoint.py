@@ -19,12 +19,12 @@ from pydantic import Field
 from safetensors.torch import load_file
 from torch import Tensor
 
+from adahi_lab.lerobot.lerobot_files import ACTION, CONFIG, LeRobotSchema, read_config
+from adahi_lab.lerobot.lerobot_scaling import Modes, Processor, Scaling, among_weights, shaped
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.schema import Listed, above, one_of, within
 from adahi_ros.core.signature import Ranges
 from adahi_ros.core.tensor_files import Shapes, check_count, check_shapes, read_shapes, weights_of
-from adahi_ros.policies.lerobot.lerobot_files import ACTION, CONFIG, LeRobotSchema, read_config
-from adahi_ros.policies.lerobot.lerobot_scaling import Modes, Processor, Scaling, among_weights, shaped
 from adahi_ros.policies.networks.network_checkpoint import Length, Size
 from adahi_ros.policies.vqbet.code_policy import MAX_COMBINATIONS
 

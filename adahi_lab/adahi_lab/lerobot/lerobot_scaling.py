@@ -11,11 +11,11 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from adahi_lab.lerobot.lerobot_files import ACTION, LeRobotSchema, read_config
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.schema import Listed, checked, one_of, within
 from adahi_ros.core.signature import Ranges
 from adahi_ros.core.tensor_files import weights_of
-from adahi_ros.policies.lerobot.lerobot_files import ACTION, LeRobotSchema, read_config
 
 EPSILON = 1e-8  # LeRobot's own, where a scale would be zero
 RANGES = {"MIN_MAX": ("min", "max"), "QUANTILES": ("q01", "q99"), "QUANTILE10": ("q10", "q90")}

@@ -14,21 +14,21 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from test.lerobot.lerobot_fixture import BACKBONE, SMALL, VARIANTS, completed, frames
 
 from adahi_lab.encoders.encoder_export import save_encoder
 from adahi_lab.encoders.lerobot_encoder import load_encoder
+from adahi_lab.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
 from adahi_lab.training.fitting import Run
 from adahi_lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, save_policy, save_tokenizer
 from adahi_ros.vision.encoder import Encoder
-from test.policies.lerobot.lerobot_fixture import BACKBONE, SMALL, VARIANTS, completed, frames
 
-DATA = Path(__file__).parents[2] / "data/lerobot"
+DATA = Path(__file__).parents[3] / "test/data/lerobot"
 CODES = SMALL["vqvae_n_embed"]
 LIMIT = 1e-4  # a difference from LeRobot
 THROUGH_RESNET = 10 * LIMIT  # another machine's convolutions round otherwise, and the policy makes more of it
