@@ -217,9 +217,9 @@ def make_checkpoints(
     @functools.cache
     def make(goal_dim: int = 2, chunk_length: int = 1, codebooks: int = 2, seed: int = 0) -> Path:
         from adahi_lab.training.fitting import FitConfig, Run
+        from adahi_lab.training.tokenizer import TokenizerConfig
+        from adahi_lab.training.vqbet_files import save_policy, save_tokenizer
         from adahi_lab.training.vqbet_training import CodeFitConfig, train_policy, train_tokenizer
-        from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy, save_tokenizer
-        from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
         directory = tmp_path_factory.mktemp("checkpoints")
         data = demonstrations(goal_dim)

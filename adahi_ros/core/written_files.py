@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -14,27 +14,6 @@ def save_json(path: Path, value: Mapping[str, object]) -> None:
     """Write a JSON file atomically."""
     with replacing(path) as partial:
         partial.write_text(json.dumps(value, indent=2) + "\n")
-
-
-def check_writable(path: Path) -> None:
-    """Check that a file, with its folder, can be written later; leave nothing behind.
-
-    Raises:
-        OSError: it cannot.
-    """
-    path = path.resolve()
-    missing = [folder for folder in path.parents if not folder.exists()]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            path.touch()
-            path.unlink()
-        elif path.is_file() or path.is_dir():  # a check would end a pipe's reader
-            path.open("ab").close()
-    finally:
-        with suppress(OSError):  # another process uses them by now
-            for folder in missing:
-                folder.rmdir()
 
 
 @contextmanager

@@ -16,7 +16,6 @@ import onnxruntime as ort
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.files import LARGEST_WEIGHTS, parse_json, read_bytes
-from adahi_ros.core.written_files import save_json
 from adahi_ros.policies.networks.network_checkpoint import network_digest
 from adahi_ros.policies.networks.onnx_files import DIGEST, session_of
 
@@ -57,18 +56,6 @@ class EncoderFiles:
     def digest(self) -> str:
         """Return 16 hexadecimal digits of the SHA-256 of the network: its configuration and weights."""
         return network_digest(self.config, read_bytes(self.weights, LARGEST_WEIGHTS))
-
-    def save_description(self) -> None:
-        """Write the JSON file."""
-        description = {
-            "format": FORMAT,
-            "kind": KIND,
-            "fingerprint": self.digest(),
-            "features": self.features,
-            "config": self.config,
-            "training": self.training,
-        }
-        save_json(self.weights.with_suffix(".json"), description)
 
 
 def load_files(path: Path) -> EncoderFiles:

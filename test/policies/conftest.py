@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from adahi_lab.training.corrector_training import save_corrector, scales_of
+from adahi_lab.training.flow_files import save_flow
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
@@ -18,7 +19,6 @@ from adahi_ros.policies.corrector.corrector_features import feature_count
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
 from adahi_ros.policies.flow.flow_network import FlowNetwork
-from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.networks.transformer import InputMoments
 from adahi_ros.policies.vqbet.code_policy import CodePolicy
 

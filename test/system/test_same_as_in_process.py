@@ -16,12 +16,12 @@ from adahi_lab.nodes.dds_run import run_over_dds
 from adahi_lab.nodes.domain import exclusive_domain
 from adahi_lab.tasks import make
 from adahi_lab.training.fitting import Run
+from adahi_lab.training.vqbet_files import load_tokenizer, save_policy
 from adahi_lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.nodes.launching.child_processes import DdsRunError
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.vqbet.vqbet_checkpoint import load_tokenizer, save_policy
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from adahi_lab.evaluation.loaded_policies import DRAFT_CODES
-from adahi_lab.training.vqbet_export import save_with_export
+from adahi_lab.training.vqbet_files import save_with_export
 from adahi_ros.policies.networks.onnx_cache import cache_folder
 from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint, load_checkpoint, load_decoder
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT

@@ -54,8 +54,9 @@ def old_lessons(
     """
     from adahi_lab.tasks.demonstrations import seen_by_robots
     from adahi_lab.training.learn import Lessons
+    from adahi_lab.training.vqbet_files import load_tokenizer
     from adahi_ros.core.trajectories import Trajectories
-    from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer
+    from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
     steps = recipe_with_draft(options.recipe_file(recipe, name))
     sizes = load_checkpoint(folder / "draft").sizes

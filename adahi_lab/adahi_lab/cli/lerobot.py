@@ -25,7 +25,7 @@ def policy(
     from adahi_lab.encoders.encoder_export import save_encoder
     from adahi_lab.encoders.lerobot_encoder import load_encoder
     from adahi_lab.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
-    from adahi_ros.policies.vqbet.vqbet_checkpoint import save_tokenizer
+    from adahi_lab.training.vqbet_files import save_tokenizer
 
     if (out / "target").exists():
         raise ValueError(f"out: {out / 'target'} is there already, must be a folder without one")

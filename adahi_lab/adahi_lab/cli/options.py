@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,6 @@ from typer import Argument, CallbackParam, Option
 from adahi_ros.cli.options import number
 from adahi_ros.core.assets import asset, roots, shipped
 from adahi_ros.core.missing_assets import how_to_get
-from adahi_ros.core.written_files import check_writable
 
 if TYPE_CHECKING:
     from adahi_ros.core.trajectories import Trajectories
@@ -85,10 +85,31 @@ def tried(option: str, path: Path) -> Path:
     """
     path = path.expanduser()
     try:
-        check_writable(path)
+        _check_writable(path)
     except OSError as error:
         raise ValueError(f"{option}: {path}, cannot be written ({error.strerror})") from None
     return path
+
+
+def _check_writable(path: Path) -> None:
+    """Check that a file, with its folder, can be written later; leave nothing behind.
+
+    Raises:
+        OSError: it cannot.
+    """
+    path = path.resolve()
+    missing = [folder for folder in path.parents if not folder.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.touch()
+            path.unlink()
+        elif path.is_file() or path.is_dir():  # a check would end a pipe's reader
+            path.open("ab").close()
+    finally:
+        with suppress(OSError):  # another process uses them by now
+            for folder in missing:
+                folder.rmdir()
 
 
 def policy_there(option: str, path: Path) -> Path:

@@ -15,8 +15,9 @@ from adahi_lab.encoders.convnet import KeypointNet
 from adahi_lab.encoders.lerobot_encoder import RgbEncoder
 from adahi_lab.encoders.pixels import Pixels
 from adahi_lab.encoders.resnet import ResNet18
+from adahi_ros.core.written_files import save_json
 from adahi_ros.policies.networks.onnx_export import write_onnx
-from adahi_ros.vision.encoder import EncoderFiles
+from adahi_ros.vision.encoder import FORMAT, KIND, EncoderFiles
 
 Network = KeypointNet | Pixels | ResNet18
 
@@ -61,7 +62,15 @@ def save_encoder(
         weights = Path(scratch) / f"{path.name}.safetensors"
         save_file({name: value.contiguous() for name, value in network.state_dict().items()}, weights)
         files = EncoderFiles(weights, config, network.features, training)
-        files.save_description()
+        description = {
+            "format": FORMAT,
+            "kind": KIND,
+            "fingerprint": files.digest(),
+            "features": files.features,
+            "config": config,
+            "training": training,
+        }
+        save_json(weights.with_suffix(".json"), description)
         # It only ever runs on one frame at a time.
         example = (torch.zeros(1, *config["image_size"], 3, dtype=torch.uint8),)
         names = {"input_names": ["images"], "output_names": ["features"]}

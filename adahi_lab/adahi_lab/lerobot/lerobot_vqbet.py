@@ -32,14 +32,13 @@ from adahi_lab.lerobot.lerobot_checkpoint import (
     LeRobotConfig,
     read_checkpoint,
 )
+from adahi_lab.training.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import Ranges
 from adahi_ros.policies.networks.computing import OnTorch
 from adahi_ros.policies.networks.transformer import Block
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy
-from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature, load_decoder
-from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
 SAME_ACTION = 1e-4  # in units of the action scale, between the decode tables of two machines
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from adahi_lab.training.corrector_loss import corrector_loss, weights_count
 from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, fit_further, seeded
+from adahi_lab.training.saved_weights import save_weights
 from adahi_lab.training.step_dataset import Moments
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector_checkpoint import (
@@ -25,7 +26,6 @@ from adahi_ros.policies.corrector.corrector_features import FeatureScales
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
 from adahi_ros.policies.networks.network_checkpoint import RunNetwork
 from adahi_ros.policies.networks.onnx_export import export
-from adahi_ros.policies.networks.weights_file import save_weights
 
 SMALLEST_CHANGE = 1e-3  # of an observation's scale, so that nearly constant entries do not dominate
 
@@ -73,7 +73,8 @@ def train_corrector(
     units = torch.from_numpy(moments.mean), torch.from_numpy(moments.scale)
     network = seeded(run.seed, lambda: CorrectorNetwork(wanted.shape[1], hidden, *units))
     if from_mean:
-        network.begin_with(wanted_of.mean(dim=0))
+        with torch.no_grad():
+            network.layers[-1].get_parameter("bias")[:-1] = wanted_of.mean(dim=0)
 
     def loss_of(batch: Tensor) -> Tensor:
         correction, log_variance = network(read[batch])

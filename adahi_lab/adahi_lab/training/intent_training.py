@@ -23,6 +23,7 @@ from adahi_lab.training.corrector_loss import corrector_loss, weights_count
 from adahi_lab.training.fitting import Course, Note, Run, digest_of, fit, seeded
 from adahi_lab.training.intent_data import IntentExamples, drawn_requests, lesson, newest_requests
 from adahi_lab.training.recipes import IntentRecipe
+from adahi_lab.training.saved_weights import save_weights
 from adahi_lab.training.step_dataset import Moments, step_goals
 from adahi_lab.training.train_corrector import root_mean_square, split
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
@@ -47,7 +48,6 @@ from adahi_ros.policies.intent.intent_features import (
 from adahi_ros.policies.intent.intent_torch import EncoderNetwork
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.onnx_export import export
-from adahi_ros.policies.networks.weights_file import save_weights
 
 SAMPLE = 4096  # replies from which the units of the features are taken
 

@@ -15,7 +15,7 @@ from adahi_lab.training.fitting import Run
 from adahi_lab.training.learn import DRAFT, LearningConfig, Lessons, update
 from adahi_lab.training.learn_rounds import Figures, Learner, Rounds
 from adahi_lab.training.policy_corrections import Corrections, corrected_episodes
-from adahi_lab.training.vqbet_export import save_with_export
+from adahi_lab.training.vqbet_files import save_with_export
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network

@@ -22,13 +22,13 @@ from adahi_lab.tasks import make, make_expert
 from adahi_lab.tasks.demonstrations import in_batches
 from adahi_lab.tasks.episodes import episodes, seen_by_target
 from adahi_lab.training.fitting import Run
+from adahi_lab.training.flow_files import save_flow
 from adahi_lab.training.flow_training import train_flow
 from adahi_lab.training.recipes import TARGET, ModelRecipe, OwnStatesRecipe
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
-from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.networks.onnx_export import export
 
 FIRST = 500_000  # added to the numbers of lessons, so that none is one of a student's

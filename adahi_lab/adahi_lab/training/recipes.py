@@ -15,13 +15,14 @@ from adahi_lab.papers.tokens.token_checkpoint import CodecSizes
 from adahi_lab.papers.tokens.token_sizes import TokenConfig
 from adahi_lab.training.fitting import FitConfig
 from adahi_lab.training.flow_training import FlowFitConfig
+from adahi_lab.training.tokenizer import TokenizerConfig
 from adahi_lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.core.schema import LARGEST, Listed, Schema, at_least, checked, must, within
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
 from adahi_ros.policies.intent.intent_checkpoint import EncoderConfig
-from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
+from adahi_ros.policies.vqbet.vqbet_sizes import VQBeTConfig
 
 TARGET = "target"
 CORRECTOR = "corrector"

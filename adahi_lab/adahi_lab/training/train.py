@@ -18,6 +18,7 @@ from adahi_lab.papers.tokens.token_training import codec_of, train_tokens
 from adahi_lab.tasks import make
 from adahi_lab.tasks.demonstrations import seen_by_robots
 from adahi_lab.training.fitting import FitConfig, Run
+from adahi_lab.training.flow_files import save_flow
 from adahi_lab.training.flow_training import train_flow
 from adahi_lab.training.intent_training import train_intent
 from adahi_lab.training.own_states import with_own_states
@@ -32,18 +33,16 @@ from adahi_lab.training.recipes import (
     TokenRecipe,
 )
 from adahi_lab.training.staging import StagedFolder
+from adahi_lab.training.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_lab.training.train_corrector import train_in_simulation
 from adahi_lab.training.trainer import TOKENIZER, Stages, Trainer
-from adahi_lab.training.vqbet_export import save_with_export
+from adahi_lab.training.vqbet_files import load_tokenizer, save_tokenizer, save_with_export
 from adahi_lab.training.vqbet_training import train_policy, train_tokenizer
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
-from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.networks.onnx_export import export
-from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
-from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, load_tokenizer, save_tokenizer
-from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder
 
 THREADS = 1  # for such small networks, more threads are slower
 P = TypeVar("P", bound=NetworkRecipe[Any])

@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from adahi_lab.training.fitting import Run, digest_of, fit_further
+from adahi_lab.training.tokenizer import ActionTokenizer
 from adahi_lab.training.vqbet_training import CodeFitConfig, Demonstrated, windows_loss
-from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 
 BATCH = 2048  # for evaluation only

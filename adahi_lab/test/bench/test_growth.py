@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from adahi_lab.bench.growth import grow, grown_policies
-from adahi_lab.training import vqbet_export
+from adahi_lab.training import vqbet_files
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
@@ -49,7 +49,7 @@ def test_nothing_shrinks(trained: VQBeT) -> None:
 @pytest.fixture
 def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
     """No export, which takes seconds: to be had where nothing runs what was exported."""
-    monkeypatch.setattr(vqbet_export, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(vqbet_files, "export", lambda checkpoint, path: None)
 
 
 @pytest.mark.parametrize("backend", ["torch", "onnxruntime"])

@@ -9,10 +9,10 @@ import pytest
 from test.toys import two_ways
 
 from adahi_lab.training.fitting import Run
+from adahi_lab.training.flow_files import save_flow
 from adahi_lab.training.flow_training import FlowFitConfig, train_flow
 from adahi_ros.core.schema import checked
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.interface import Policy, Sampling
 
 SIZE = {"width": 8, "layers": 1, "heads": 2, "head_width": 16, "head_layers": 1, "steps": 2}

@@ -22,9 +22,10 @@ from adahi_lab.training.learn import LearningConfig, Lessons, learn_from, update
 from adahi_lab.training.learn_draft import DraftLearner
 from adahi_lab.training.learn_rounds import Rounds, learn_in_rounds
 from adahi_lab.training.policy_corrections import Corrections
+from adahi_lab.training.vqbet_files import load_tokenizer
 from adahi_lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 

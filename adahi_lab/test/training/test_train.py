@@ -14,7 +14,7 @@ from rich.progress import Progress
 from test.toys import code_policy
 
 from adahi_lab.tasks.demonstrations import Demonstrations, collect_parallel
-from adahi_lab.training import train, trainer, vqbet_export
+from adahi_lab.training import train, trainer, vqbet_files
 from adahi_lab.training.fitting import Course, Run
 from adahi_lab.training.recipes import (
     CorrectorRecipe,
@@ -24,12 +24,12 @@ from adahi_lab.training.recipes import (
     Recipe,
 )
 from adahi_lab.training.train import train_recipe
+from adahi_lab.training.vqbet_files import save_policy
 from adahi_lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy
 
 FIT = CodeFitConfig(steps=6, batch_size=16, warmup=1)
 SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
@@ -158,7 +158,7 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_weights(
         return make
 
     monkeypatch.setattr(
-        vqbet_export, "export", lambda checkpoint, path: None
+        vqbet_files, "export", lambda checkpoint, path: None
     )  # takes a second, says nothing here
     monkeypatch.setattr(trainer, "Run", run_that_counts(killed))
     out = tmp_path / "out"
@@ -218,10 +218,10 @@ def test_a_folder_is_as_it_was_until_all_is_done(
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(vqbet_export, "export", killed)
+        patch.setattr(vqbet_files, "export", killed)
         with pytest.raises(KilledError):
             follow(out, seed=9)
-    monkeypatch.setattr(vqbet_export, "export", lambda checkpoint, path: path.write_bytes(b"exported"))
+    monkeypatch.setattr(vqbet_files, "export", lambda checkpoint, path: path.write_bytes(b"exported"))
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     (tmp_path / "out.training" / "half").mkdir()  # what else a stopped run may leave
     follow(out, seed=9)

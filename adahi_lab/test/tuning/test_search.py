@@ -13,11 +13,11 @@ optuna = pytest.importorskip("optuna", reason="pip install -r requirements/tune.
 from optuna.trial import TrialState  # noqa: E402
 
 from adahi_lab.training import train  # noqa: E402
+from adahi_lab.training.vqbet_files import save_policy  # noqa: E402
 from adahi_lab.training.vqbet_training import train_policy  # noqa: E402
 from adahi_lab.tuning import search  # noqa: E402
 from adahi_lab.tuning.search import Plan, Row, efficient, rows, work  # noqa: E402
 from adahi_lab.tuning.trial import Attempt  # noqa: E402
-from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy  # noqa: E402
 
 RATE = "policies.draft.fit.learning_rate"
 

@@ -56,7 +56,7 @@ def test_checkpoints_of_a_bag_are_those_of_the_same_demonstrations(
 ) -> None:
     # The export takes longest.
     monkeypatch.setattr(
-        "adahi_lab.training.vqbet_export.export", lambda checkpoint, path: None
+        "adahi_lab.training.vqbet_files.export", lambda checkpoint, path: None
     )  # takes longest
     (tmp_path / "recipe.yaml").write_text(recipe_of(20, draft=6))
     demonstrations(2).save(tmp_path / "demos.safetensors")

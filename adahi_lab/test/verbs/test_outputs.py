@@ -11,8 +11,8 @@ import yaml
 
 from adahi_lab.reporting import calibration_figure, training_figure
 from adahi_lab.training import train
+from adahi_lab.training.vqbet_files import save_policy
 from adahi_ros.core.assets import asset
-from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy
 from test.cli.conftest import Fails, Run
 
 BAG = ("--contract", "ball", "bag")

@@ -7,9 +7,6 @@ and a predicted variance.
 
 from __future__ import annotations
 
-import math
-
-import torch
 from torch import Tensor, nn
 
 LOG_VARIANCE = (-8.0, 4.0)
@@ -39,20 +36,6 @@ class CorrectorNetwork(nn.Module):
         )
         self.register_buffer("mean", mean.float())
         self.register_buffer("std", std.float())
-
-    @torch.no_grad()
-    def begin_with(self, correction: Tensor) -> None:
-        """Initialise the output to this correction (A,)."""
-        last = self.layers[-1]
-        assert isinstance(last, nn.Linear)
-        last.bias[:-1] = correction
-
-    @torch.no_grad()
-    def expect_more(self, factor: float) -> None:
-        """Scale the expected error by this factor; within `LOG_VARIANCE`."""
-        last = self.layers[-1]
-        assert isinstance(last, nn.Linear)
-        last.bias[-1] += 2.0 * math.log(factor)
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """See the class."""

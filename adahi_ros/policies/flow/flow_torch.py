@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds a flow policy for torch from its checkpoint, and writes its files."""
+"""Builds a flow policy for torch from its checkpoint."""
 
 from __future__ import annotations
-
-from dataclasses import asdict
-from pathlib import Path
 
 from adahi_ros.policies.flow.flow_checkpoint import FlowCheckpoint
 from adahi_ros.policies.flow.flow_network import FlowNetwork
 from adahi_ros.policies.networks.transformer import InputMoments
-from adahi_ros.policies.networks.weights_file import network_of, save_weights
+from adahi_ros.policies.networks.weights_file import network_of
 
 ACTION = ("action_mean", "action_scale", "action_low", "action_high")
 
@@ -21,17 +18,4 @@ def load_network(checkpoint: FlowCheckpoint) -> FlowNetwork:
         lambda tensors: FlowNetwork(
             checkpoint.sizes, InputMoments.among(tensors), *(tensors[name] for name in ACTION)
         ),
-    )
-
-
-def save_flow(directory: Path, name: str, network: FlowNetwork, training: dict[str, object]) -> None:
-    """Write a trained policy."""
-    save_weights(
-        directory,
-        name,
-        network.state_dict(),
-        kind=FlowCheckpoint.kind,
-        parameters=network.parameters_count,
-        config=asdict(network.config),
-        training=training,
     )

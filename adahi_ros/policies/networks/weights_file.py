@@ -1,34 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the checkpoint of a torch network, and loads a network from one."""
+"""Loads a torch network from a checkpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from adahi_ros.core.checkpoint_files import FORMAT, CheckpointError
-from adahi_ros.core.written_files import replacing, save_json
+from adahi_ros.core.checkpoint_files import CheckpointError
 
 N = TypeVar("N", bound=nn.Module)
-
-
-def save_weights(directory: Path, name: str, tensors: Mapping[str, Tensor], **described: object) -> None:
-    """Write `NAME.safetensors` and `NAME.json`.
-
-    Args:
-        directory: gets the files.
-        name: of the files, without suffix.
-        tensors: the weights, by name.
-        **described: entries of the JSON file after the format, in this order.
-    """
-    with replacing(directory / f"{name}.safetensors") as partial:
-        save_file({key: value.contiguous() for key, value in tensors.items()}, partial)
-    save_json(directory / f"{name}.json", {"format": FORMAT, **described})
 
 
 def network_of(path: Path, make: Callable[[dict[str, Tensor]], N]) -> N:

@@ -7,23 +7,17 @@ policy has the fingerprint of its tokenizer.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from adahi_ros.core.checkpoint_files import CheckpointError, read_description
-from adahi_ros.core.schema import checked
 from adahi_ros.core.signature import CodeSpace, Signature
 from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.policies.flat_signature import flat_signature
 from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint, RunNetwork, read_network
 from adahi_ros.policies.registry import CheckpointKind
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy
-from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
-
-if TYPE_CHECKING:
-    from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
-    from adahi_ros.policies.vqbet.vqbet_network import VQBeT
+from adahi_ros.policies.vqbet.vqbet_sizes import VQBeTConfig
 
 TABLE = "decode_table"
 
@@ -71,24 +65,6 @@ def code_signature(
     return flat_signature(history, *sizes, codes, parameters)
 
 
-def save_tokenizer(directory: Path, tokenizer: ActionTokenizer, training: dict[str, Any]) -> ActionDecoder:
-    """Write a trained tokenizer with its decode table; return the decoder as a reader gets it."""
-    import torch
-
-    from adahi_ros.policies.networks.weights_file import save_weights
-
-    decoder = tokenizer.freeze()
-    save_weights(
-        directory,
-        "tokenizer",
-        {**tokenizer.state_dict(), TABLE: torch.from_numpy(decoder.table)},
-        fingerprint=decoder.fingerprint,
-        config=asdict(tokenizer.config),
-        training=training,
-    )
-    return decoder
-
-
 def load_decoder(directory: Path) -> ActionDecoder:
     """Read the decoder of a saved tokenizer, without torch.
 
@@ -107,44 +83,6 @@ def load_decoder(directory: Path) -> ActionDecoder:
             f"{path}: fingerprint {decoder.fingerprint}, but tokenizer.json says {meta.get('fingerprint')}"
         )
     return decoder
-
-
-def load_tokenizer(directory: Path) -> ActionTokenizer:
-    """Read a saved tokenizer, to encode with it.
-
-    Raises:
-        CheckpointError: it is missing or damaged.
-    """
-    from adahi_ros.policies.networks.weights_file import network_of
-    from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
-
-    load_decoder(directory)
-    path = directory / "tokenizer.safetensors"
-    try:
-        values = read_description(directory / "tokenizer.json")["config"]
-        config: TokenizerConfig = checked(TokenizerConfig, values)
-        config.check_weights(path)
-        return network_of(
-            path, lambda tensors: ActionTokenizer(config, tensors["action_mean"], tensors["action_scale"])
-        )
-    except (KeyError, ValueError) as error:
-        raise CheckpointError(f"{path}: does not fit the config in tokenizer.json ({error})") from None
-
-
-def save_policy(directory: Path, name: str, model: VQBeT, training: dict[str, object]) -> None:
-    """Write a trained policy beside its saved tokenizer."""
-    from adahi_ros.policies.networks.weights_file import save_weights
-
-    save_weights(
-        directory,
-        name,
-        model.state_dict(),
-        kind=Checkpoint.kind,
-        fingerprint=load_decoder(directory).fingerprint,
-        parameters=model.parameters_count,
-        config=asdict(model.config),
-        training=training,
-    )
 
 
 def load_checkpoint(path: Path) -> Checkpoint:

@@ -10,13 +10,14 @@ import pytest
 import torch
 
 from adahi_lab.training.fitting import Run
+from adahi_lab.training.flow_files import save_flow
 from adahi_lab.training.flow_training import FlowFitConfig, train_flow
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.flow.flow_policy import RANGE_MARGIN, FlowPolicy, normal
-from adahi_ros.policies.flow.flow_torch import load_network, save_flow
+from adahi_ros.policies.flow.flow_torch import load_network
 from adahi_ros.policies.interface import Sampling
 
 SIZE = {"width": 8, "layers": 1, "heads": 2, "head_width": 16, "head_layers": 1, "steps": 2}

@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from adahi_lab.training import vqbet_files
+from adahi_lab.training.tokenizer import TokenizerConfig
+from adahi_lab.training.vqbet_files import load_tokenizer
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.schema import checked
 from adahi_ros.policies.backends import load_policy
@@ -21,9 +24,9 @@ from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig, load_corrector
 from adahi_ros.policies.flow import flow_torch
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig, load_flow
-from adahi_ros.policies.vqbet import tokenizer, vqbet_torch
-from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, load_tokenizer
-from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
+from adahi_ros.policies.vqbet import vqbet_torch
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder
+from adahi_ros.policies.vqbet.vqbet_sizes import VQBeTConfig
 from test.policies.damage import change, edit, resize
 
 
@@ -225,7 +228,7 @@ def test_a_size_out_of_range_is_refused_by_its_name(
 def test_a_tokenizer_that_does_not_fit_its_config_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any] | None
 ) -> None:
-    monkeypatch.setattr(tokenizer, "ActionTokenizer", None)
+    monkeypatch.setattr(vqbet_files, "ActionTokenizer", None)
     path = folder / "tokenizer.json"
     whole = json.loads(path.read_text())["config"] if config and "action_dim" not in config else {}
     edit(path, config=config and whole | config)

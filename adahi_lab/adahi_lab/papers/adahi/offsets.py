@@ -24,7 +24,7 @@ from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, seeded
 from adahi_lab.training.learn import DRAFT, Lessons
 from adahi_lab.training.recipes import TARGET, NetworkRecipe
 from adahi_lab.training.trainer import Trainer
-from adahi_lab.training.vqbet_export import save_with_export
+from adahi_lab.training.vqbet_files import save_with_export
 from adahi_lab.training.vqbet_training import Demonstrated
 from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint

@@ -27,11 +27,11 @@ from adahi_lab.training.fitting import Run
 from adahi_lab.training.recipes import TARGET, ModelRecipe
 from adahi_lab.training.staging import StagedFolder
 from adahi_lab.training.step_dataset import action_chunks, step_goals, window_indices
-from adahi_lab.training.vqbet_export import save_with_export
+from adahi_lab.training.tokenizer import ActionTokenizer
+from adahi_lab.training.vqbet_files import save_with_export
 from adahi_lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 
 DRAFT = "draft"

@@ -45,8 +45,8 @@ def committee(
     from adahi_lab.papers.cosine.committee import CommitteeRules
     from adahi_lab.papers.cosine.train_committee import Lessons, by_fit, by_goal, train_committee
     from adahi_lab.tasks.demonstrations import seen_by_robots
+    from adahi_lab.training.vqbet_files import load_tokenizer
     from adahi_ros.core.schema import checked
-    from adahi_ros.policies.vqbet.vqbet_checkpoint import load_tokenizer
 
     if split not in SPLITS:
         raise ValueError(f"--split: {split!r}, must be one of {', '.join(SPLITS)}")

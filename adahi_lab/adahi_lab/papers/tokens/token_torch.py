@@ -8,9 +8,10 @@ from pathlib import Path
 
 from adahi_lab.papers.tokens.token_checkpoint import KIND, TokenCheckpoint, load_codec, load_tokens
 from adahi_lab.papers.tokens.token_network import TokenNetwork
+from adahi_lab.training.saved_weights import save_weights
 from adahi_ros.policies.networks.onnx_export import export
 from adahi_ros.policies.networks.transformer import InputMoments
-from adahi_ros.policies.networks.weights_file import network_of, save_weights
+from adahi_ros.policies.networks.weights_file import network_of
 
 
 def load_network(checkpoint: TokenCheckpoint) -> TokenNetwork:

@@ -21,12 +21,13 @@ from adahi_lab.papers.adahi.offsets import train_offsets
 from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.training import recorded_rollouts
 from adahi_lab.training.learn import Lessons
+from adahi_lab.training.vqbet_files import load_tokenizer, save_policy
 from adahi_lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.cli.app import app
 from adahi_ros.core.assets import asset
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer, save_policy
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 
 

@@ -12,11 +12,11 @@ from adahi_lab.papers.cosine.committee import Committee, CommitteeRules
 from adahi_lab.papers.cosine.train_committee import Lessons, by_fit, by_goal, train_committee
 from adahi_lab.training.fitting import FitConfig, Run
 from adahi_lab.training.recipes import ModelRecipe
+from adahi_lab.training.tokenizer import TokenizerConfig
+from adahi_lab.training.vqbet_files import save_tokenizer
 from adahi_lab.training.vqbet_training import CodeFitConfig, train_tokenizer
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.vqbet.vqbet_checkpoint import save_tokenizer
-from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
 EPISODES, STEPS = 24, 6
 MODE = np.arange(EPISODES) % 2  # where an observation says nothing, half go up and half go down

@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from adahi_lab.training.fitting import FitConfig, Run
+from adahi_lab.training.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_lab.training.vqbet_training import train_tokenizer
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
-from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
 
 @pytest.fixture(scope="module")

@@ -7,18 +7,55 @@ two codebooks of 16, encoder and decoder MLPs of two hidden layers of 128.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from vector_quantize_pytorch import ResidualVQ
 
-from adahi_ros.policies.vqbet.code_policy import ActionDecoder
-from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
+from adahi_ros.core.tensor_files import Shapes
+from adahi_ros.policies.networks.network_checkpoint import NetworkSizes, Size
+from adahi_ros.policies.vqbet.code_policy import MAX_COMBINATIONS, ActionDecoder
 
 COMMITMENT_WEIGHT = 5.0  # the scalar of the paper's equation (1), as in VQ-BeT's official code
 CODEBOOK_DECAY = 0.8
+
+
+@dataclass(frozen=True)
+class TokenizerConfig(NetworkSizes):
+    """Sizes of an action tokenizer."""
+
+    layered: ClassVar = {"codebooks": ("quantizer.layers.", "._codebook.embed")}
+
+    action_dim: Size
+    chunk_length: Size = 1
+    codebooks: Size = 2
+    codebook_size: Size = 16
+    latent_dim: Size = 64
+    hidden: Size = 128
+
+    def __post_init__(self) -> None:
+        most = math.log2(MAX_COMBINATIONS)
+        # Compared, not multiplied: an integer of a file may be too large for a float.
+        if self.codebook_size > 1 and self.codebooks > most / math.log2(self.codebook_size):
+            found = f"{self.codebook_size} ** {self.codebooks}"
+            raise ValueError(f"codebook_size ** codebooks: {found}, must be at most {MAX_COMBINATIONS}")
+
+    def shapes(self) -> Shapes:
+        """See `NetworkSizes`."""
+        flat, book = self.chunk_length * self.action_dim, (1, self.codebook_size, self.latent_dim)
+        before, after = self.layered["codebooks"]
+        return {
+            "action_scale": (self.action_dim,),
+            "encoder.0.weight": (self.hidden, flat),
+            "encoder.2.weight": (self.hidden, self.hidden),
+            "encoder.4.weight": (self.latent_dim, self.hidden),
+            **{f"{before}{number}{after}": book for number in range(self.codebooks)},
+        }
 
 
 def _mlp(sizes: list[int]) -> nn.Sequential:
