@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.bags.alignment import aligned
-from adahi_ros.bags.back_and_forth import BackAndForth
 from adahi_ros.bags.bag_reader import OnLoss, Received, read_bag
+from adahi_ros.bags.dataset_counts import DatasetCounts
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.message_counts import BagSurvey, BagTotals
 from adahi_ros.bags.recorded_topics import EPISODE_RESULT, INSTRUCTION, Kinds, topics_of
+from adahi_ros.bags.survey import BagPass
 from adahi_ros.bags.unrecorded_goals import OnMeasured, WholeActions
-from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler, concerns
-from adahi_ros.contract.contract import Contract, Source
-from adahi_ros.contract.fields import NANOSECONDS, FieldReader, InputError, stamp_ns
+from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler
+from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.fields import NANOSECONDS, InputError, stamp_ns
 from adahi_ros.contract.parsing import contract_path
 from adahi_ros.core.assets import ENCODERS, named
 from adahi_ros.core.texts import INSTRUCTION_LENGTH
@@ -93,36 +92,6 @@ def encoder_of(contract: Contract) -> Encode | None:
     return encoder.encode
 
 
-def survey_bag(
-    path: Path, contract: Contract, namespace: str = "", on_loss: OnLoss | None = None
-) -> BagSurvey:
-    """Count a bag's samples for a contract; no encoder is needed.
-
-    Actions may be missing, as before the first motion. Goals of ROS actions are in no bag, and are not
-    counted. For `on_loss` see `read_bag`.
-
-    Raises:
-        BagError: the bag cannot be used.
-    """
-    observed = {topic: channel.kind for topic, channel in contract.channels.items()}
-    return survey(read_bag(path, observed, topics_of(contract), namespace, on_loss), contract)
-
-
-def survey(messages: Iterable[Received], contract: Contract) -> BagSurvey:
-    """Count the samples for a contract in messages, of a bag or of a robot; see `survey_bag`."""
-    totals = BagTotals()
-    nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
-    passed = _Pass(contract, lambda images: nothing, totals)
-    measured = BackAndForth(contract.measured(contract.commanded_names).topics)
-    for received in messages:
-        passed.take(received)
-        measured.take(received.topic, received.message, received.received_ns)
-    faults, repeated = measured.faults(), dict(+measured.repeated)
-    quantiles = passed.quantiles(contract.number_dim)
-    found = replace(totals.survey(), measured_twice=faults, repeated=repeated, quantiles=quantiles)
-    return replace(found, grey=passed.grey)
-
-
 def read_dataset(
     paths: Sequence[Path],
     contract: Contract,
@@ -154,7 +123,7 @@ def read_dataset(
     """
     whole = WholeActions(contract, on_measured)
     encode = encoder_of(contract)
-    totals = BagTotals()
+    totals = DatasetCounts()
     episodes: list[list[_RecordedStep]] = []
     bag_of: list[int] = []
 
@@ -166,7 +135,7 @@ def read_dataset(
     losses = None if on_loss is None else lost
     for bag, path in enumerate(paths):
         on_bag(path)
-        passed = _Pass(contract, encode, totals, instruction)
+        passed = _DatasetPass(contract, encode, totals, instruction)
         extras = beside(instruction is not None)
         for received in read_bag(path, topics_of(contract), extras, namespace, losses):
             passed.take(received)
@@ -240,86 +209,33 @@ class _Result:
     success: bool
 
 
-def _acted(source: Source, reader: FieldReader, message: Any, received_ns: int) -> tuple[int, np.ndarray]:
-    """Return the time and the numbers of a command."""
-    values = source.from_wire(reader.read(message))
-    if source.align.timeline == "receive":
-        return received_ns, values
-    if not hasattr(message, "header"):
-        name = source.channel.topic.lstrip("/")
-        raise InputError(f"{name}.header", "the message has none; its timeline must be receive")
-    return stamp_ns(message.header.stamp), values
-
-
-class _Pass:
-    """One bag, message by message."""
+class _DatasetPass(BagPass):
+    """One bag with its instructions and results; `instruction` is None for a target without instructions."""
 
     def __init__(
-        self,
-        contract: Contract,
-        encode: Encode | None,
-        totals: BagTotals,
-        instruction: str | None = None,
+        self, contract: Contract, encode: Encode | None, totals: DatasetCounts, instruction: str | None
     ) -> None:
-        self._contract = contract
+        super().__init__(contract, encode, totals)
+        self._totals = totals
         self._instructed = instruction is not None
         self._instruction = instruction or ""
         self._instructions: list[str] = []  # one per observation
-        self._totals = totals
-        self._assembler = ObservationAssembler(contract, encode, totals.miss)
-        acted = [sink.source for sink in contract.action.sinks if not sink.is_ros_action]
-        self._acted = [(source, source.reader()) for source in acted]
-        sources = (*contract.numbers, *(() if contract.goal is None else (contract.goal,)), *acted)
-        self._readers: dict[str, list[FieldReader]] = defaultdict(list)
-        for source in sources:
-            self._readers[source.channel.topic].append(source.reader())
-        self._readers |= {camera.channel.topic: [] for camera in contract.cameras}
-        self._observations: list[Observation] = []
-        self._actions: list[list[tuple[int, np.ndarray]]] = [[] for _ in acted]
         self._results: list[_Result] = []
 
     def take(self, received: Received) -> None:
-        """Take the next message."""
-        topic, message = received.topic, received.message
+        """See `BagPass`."""
+        super().take(received)
         self._totals.message(received)
-        readers = self._readers.get(topic)
-        if readers and not any(concerns(reader, message) for reader in readers):
-            self._totals.fault(readers[0].unmatched(message), unmatched=True)
-        try:
-            if topic in self._contract.channels:
-                observation = self._assembler.add(topic, message, received.received_ns)
-                if observation is not None:
-                    self._observations.append(replace(observation, images={}))  # only their features are used
-                    self._instructions.append(self._instruction)
-                    self._totals.observations += 1
-            for (source, reader), taken in zip(self._acted, self._actions, strict=True):
-                if topic == source.channel.topic and concerns(reader, message):
-                    at_ns, values = _acted(source, reader, message, received.received_ns)
-                    if not at_ns and self._observations:  # of the newest one; later ones are a hold
-                        at_ns = self._observations[-1].stamp_ns
-                        at_ns = 0 if taken and taken[-1][0] >= at_ns else at_ns
-                    taken.append((at_ns, values))
-                    self._totals.actions += 1
-        except InputError as error:
-            self._totals.fault(error)
+        self._instructions += [self._instruction] * (len(self.observations) - len(self._instructions))
+        topic, message = received.topic, received.message
         if topic in INSTRUCTION and len(message.data) <= INSTRUCTION_LENGTH:  # as the robot's node does
             self._instruction = message.data
-        if topic in EPISODE_RESULT and self._observations:
+        if topic in EPISODE_RESULT and self.observations:
             # A robot that counts its episodes itself has other numbers than the result's publisher.
             counted = self._contract.episode is not None
-            number = int(message.episode_id) if counted else self._observations[-1].episode
+            number = int(message.episode_id) if counted else self.observations[-1].episode
             at_ns = stamp_ns(message.header.stamp) or received.received_ns
-            self._results.append(_Result(len(self._observations), number, at_ns, bool(message.success)))
-
-    @property
-    def grey(self) -> str:
-        """See `ObservationAssembler`."""
-        return self._assembler.grey
-
-    def quantiles(self, size: int) -> np.ndarray:
-        """Return 10, 50 and 90 % of the first numbers of an observation: (3, size); (0, size) of none."""
-        values = [each.values[:size] for each in self._observations]
-        return np.quantile(np.stack(values), (0.1, 0.5, 0.9), axis=0) if values else np.zeros((0, size))
+            self._results.append(_Result(len(self.observations), number, at_ns, bool(message.success)))
 
     def episodes(self, whole: WholeActions, keep_failures: bool) -> list[list[_RecordedStep]]:
         """Return the episodes of the bag, without those left out; `whole` completes their actions."""
@@ -330,7 +246,7 @@ class _Pass:
         episodes: list[list[_RecordedStep]] = []
         last: Observation | None = None
         has_action, previous = True, ""
-        for index, observation in enumerate(self._observations):
+        for index, observation in enumerate(self.observations):
             repeated = last is not None and observation.key == last.key
             self._totals.counts["repeated_steps"] += repeated
             if repeated and has_action:
@@ -351,7 +267,7 @@ class _Pass:
                 self._totals.counts["untold_steps"] += 1
                 has_action = True
             elif has_action:
-                parts = zip(self._actions, chosen[index], strict=True)
+                parts = zip(self.actions, chosen[index], strict=True)
                 action = whole.action_from([of[row][1] for of, row in parts], observation)
                 episodes[-1].append(_RecordedStep(observation, action, index, instruction))
         self._totals.counts["steps_without_action"] += not has_action
@@ -359,9 +275,9 @@ class _Pass:
 
     def _chosen(self) -> np.ndarray:
         """Return the index of each sink's action for each observation: (T, sinks), -1 for none."""
-        stamps = np.array([each.stamp_ns for each in self._observations], dtype=np.int64)
+        stamps = np.array([each.stamp_ns for each in self.observations], dtype=np.int64)
         columns = []
-        for (source, _), taken in zip(self._acted, self._actions, strict=True):
+        for (source, _), taken in zip(self._acted, self.actions, strict=True):
             taken.sort(key=lambda each: each[0])
             times = np.array([stamp for stamp, _ in taken], dtype=np.int64)
             columns.append(aligned(times, stamps, source.align))
@@ -388,7 +304,7 @@ class _Pass:
 
     def _failed(self) -> np.ndarray:
         """Return, for each observation, whether its episode failed: (T,) bool."""
-        failed = np.zeros(len(self._observations), dtype=bool)
+        failed = np.zeros(len(self.observations), dtype=bool)
         runs = self._runs()
         judged: set[int] = set()
         for result in self._results:
@@ -399,8 +315,8 @@ class _Pass:
             mine = [
                 rows
                 for rows in started
-                if self._observations[rows.start].episode == result.number
-                and self._observations[rows.start].stamp_ns <= result.stamp_ns
+                if self.observations[rows.start].episode == result.number
+                and self.observations[rows.start].stamp_ns <= result.stamp_ns
             ]
             if mine and mine[-1].start not in judged:
                 judged.add(mine[-1].start)
@@ -413,10 +329,10 @@ class _Pass:
         """Return the rows of each episode, as the robot counts them."""
         starts = [
             row
-            for row, now in enumerate(self._observations)
-            if row == 0 or self._begins(self._observations[row - 1], now)
+            for row, now in enumerate(self.observations)
+            if row == 0 or self._begins(self.observations[row - 1], now)
         ]
-        return [slice(*ends) for ends in pairwise([*starts, len(self._observations)])]
+        return [slice(*ends) for ends in pairwise([*starts, len(self.observations)])]
 
     @staticmethod
     def _begins(last: Observation, now: Observation) -> bool:

@@ -16,7 +16,7 @@ from adahi_ros.core.texts import nearest
 from adahi_ros.core.written_files import replacing
 
 if TYPE_CHECKING:
-    from adahi_ros.bags.message_counts import BagSurvey
+    from adahi_ros.bags.survey import BagSurvey
     from adahi_ros.contract.contract import Channel, Contract
     from adahi_ros.protocol.description import Description, Wants
 
@@ -69,7 +69,7 @@ def check(
     Exit code 1: a bag has no observation, two publishers measure one commanded joint, or the target does not
     fit.
     """
-    from adahi_ros.bags.bag_dataset import survey_bag
+    from adahi_ros.bags.survey import survey_bag
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.robot.compatibility import named_values
 

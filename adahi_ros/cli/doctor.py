@@ -88,8 +88,8 @@ def doctor(
 
 def _survey(examination: Examination, robot: Robot, duration: float) -> dict[str, Any]:
     """Return the arguments of `Surroundings` on the messages of some seconds."""
-    from adahi_ros.bags.bag_dataset import survey
     from adahi_ros.bags.bag_reader import Received
+    from adahi_ros.bags.survey import survey
 
     with console.status(f"listens for {duration:g} s"):
         messages = examination.messages(robot.contract, duration, robot.wants.target)

@@ -12,8 +12,9 @@ import pytest
 from adahi_lab.evaluation.plain_contract import with_camera
 from adahi_lab.reporting.bag_tables import dataset_table
 from adahi_lab.reporting.dataset_figure import draw_dataset
-from adahi_ros.bags.bag_dataset import BagDataset, encoder_of, read_dataset, survey_bag
+from adahi_ros.bags.bag_dataset import BagDataset, encoder_of, read_dataset
 from adahi_ros.bags.definitions import BagError
+from adahi_ros.bags.survey import survey_bag
 from adahi_ros.contract.contract import Action, Contract, Sink
 from adahi_ros.contract.operators import operator
 from adahi_ros.contract.parsing import parse_contract

@@ -12,51 +12,20 @@ import numpy as np
 
 from adahi_ros.bags.bag_reader import Received
 from adahi_ros.bags.recorded_topics import absolute
+from adahi_ros.bags.survey import BagCounts
 from adahi_ros.contract.contract import Contract
-from adahi_ros.contract.fields import NANOSECONDS, InputError, stamp_ns
+from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.core.trajectories import Trajectories
 
 PERCENTILES = (50, 95, 99)
 MOST_FAULTS = 3  # in one line
 
 
-@dataclass(frozen=True)
-class BagSurvey:
-    """A bag's messages for a contract, before they are combined.
-
-    Attributes:
-        observations: how many the node would make.
-        actions: how many messages have one.
-        refused: by field, messages that were refused or have none of the names: their number, and
-            the first fault.
-        missed: by topic, the number of steps dropped for a missing sample of it, and the first fault.
-        measured_twice: a line for each joint that two publishers measure.
-        repeated: by topic of measured joints, the messages with the stamp of the one before.
-        grey: a warning of cameras without colour; empty without one.
-        quantiles: (3, S), of 10, 50 and 90 % of the observations' numbers; empty without observations.
-    """
-
-    observations: int
-    actions: int
-    refused: dict[str, tuple[int, str]]
-    missed: dict[str, tuple[int, str]]
-    measured_twice: tuple[str, ...] = ()
-    repeated: dict[str, int] = field(default_factory=dict)
-    grey: str = ""
-    quantiles: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)), compare=False)
-
-
 @dataclass
-class BagTotals:
-    """Counts over all bags."""
+class DatasetCounts(BagCounts):
+    """Counts over all bags of a dataset."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
-    first_faults: dict[str, str] = field(default_factory=dict)
-    missed: dict[str, tuple[int, str]] = field(default_factory=dict)
-    others: Counter[str] = field(default_factory=Counter)  # with none of the names; may be another robot's
-    observations: int = 0
-    actions: int = 0
     loss: str = ""  # of this bag, where it was cut off
     bags: list[dict[str, Any]] = field(default_factory=list)
     messages: Counter[str] = field(default_factory=Counter)
@@ -75,22 +44,6 @@ class BagTotals:
         header = getattr(received.message, "header", None)
         if header is not None and stamp_ns(header.stamp):  # a stamp of 0 is no time
             self.ages_ms[topic].append(1e-6 * (now_ns - stamp_ns(header.stamp)))
-
-    def fault(self, error: InputError, unmatched: bool = False) -> None:
-        """Count a refused message, or one with none of the names."""
-        (self.others if unmatched else self.faults)[error.field] += 1
-        self.first_faults.setdefault(error.field, str(error))
-
-    def miss(self, error: InputError) -> None:
-        """Count a step that was dropped for a missing sample."""
-        count, first = self.missed.get(error.field, (0, str(error)))
-        self.missed[error.field] = count + 1, first
-
-    def survey(self) -> BagSurvey:
-        """Return the accepted and refused messages, the most frequent fault first."""
-        commonest = (self.faults + self.others).most_common()
-        refused = {name: (count, self.first_faults[name]) for name, count in commonest}
-        return BagSurvey(self.observations, self.actions, refused, self.missed)
 
     def why(self) -> str:
         """Return why there is no step: data left out, and the most frequent faults or missing samples."""
