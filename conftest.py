@@ -18,13 +18,13 @@ import yaml
 from hypothesis import settings
 
 from adahi_lab.calibration.parameter_file import Calibration
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
 from adahi_lab.tasks import make as make_task
 from adahi_lab.tasks.offscreen import choose_renderer
 from adahi_lab.tasks.task_interface import Task
 from adahi_lab.training.working_folder import locked
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
 from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature

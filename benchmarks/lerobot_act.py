@@ -26,10 +26,10 @@ import typer
 import yaml
 
 from adahi_lab.datasets.dataset_writer import ENVIRONMENT, STATE, save_dataset
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.rollout import rollout
 from adahi_lab.tasks import make
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.backends import load_policy

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.loaded_policies import Bench
 from adahi_lab.evaluation.rollout import Log
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.tasks import make
 from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector_features import FeatureScales
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.vqbet.code_policy import CodePolicy

@@ -12,6 +12,7 @@ import yaml
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from typer.testing import CliRunner
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.plain_contract import plain_values
 from adahi_ros.bags.bag_reader import Received
 from adahi_ros.bags.bag_writer import STORAGES
@@ -20,7 +21,6 @@ from adahi_ros.bags.recorded_topics import ASSIGNMENTS, BESIDE_A_RUN, DRAFT_STAT
 from adahi_ros.cli.app import app
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.protocol.records import StepRecord
 
 JOINTS = ("left_joint", "right_joint")

@@ -22,10 +22,10 @@ from rclpy.serialization import serialize_message
 
 from adahi_lab.calibration.bag_run import bag_run_figures, read_run
 from adahi_lab.calibration.parameter_file import load_calibration
+from adahi_lab.datasets.bag_dataset import read_dataset
 from adahi_lab.link.link_profile import load_profile
 from adahi_lab.tasks.gymnasium_description import load_description
 from adahi_lab.training.recipes import load_encoder_recipe, load_recipe
-from adahi_ros.bags.bag_dataset import read_dataset
 from adahi_ros.bags.bag_writer import BagWriter
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.parsing import load_contract

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.corrector_training import save_corrector, scales_of
 from adahi_lab.training.flow_files import save_flow
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import feature_count

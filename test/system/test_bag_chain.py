@@ -24,16 +24,16 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from adahi_lab.datasets.bag_dataset import read_dataset
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.plain_contract import plain_values
 from adahi_lab.tasks import make
 from adahi_lab.tasks.demonstrations import collect_parallel
-from adahi_ros.bags.bag_dataset import read_dataset
 from adahi_ros.bags.bag_reader import read_bag
 from adahi_ros.bags.bag_writer import STORAGES
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recovery import recover
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.nodes.common.messages import to_joint_state, to_stamp
 from adahi_ros.policies.backends import load_policy
 from test.system.recorder import COMMAND, ENDS_S, RELIABLE, Recorder

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.rollout import rollout
 from adahi_lab.evaluation.task_contract import contract_values
 from adahi_lab.nodes.dds_run import run_over_dds
@@ -18,7 +19,6 @@ from adahi_lab.tasks import make
 from adahi_lab.training.fitting import Run
 from adahi_lab.training.vqbet_files import load_tokenizer, save_policy
 from adahi_lab.training.vqbet_training import CodeFitConfig, train_policy
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.nodes.launching.child_processes import DdsRunError
 from adahi_ros.policies.backends import load_policy

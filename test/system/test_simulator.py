@@ -14,11 +14,11 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.run_record import EpisodeRecord, episode_record_from_message
 from adahi_lab.tasks import TASKS, demonstrations, make
 from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.nodes.common.messages import from_stamp, to_image
 from test.commands import trajectory
 from test.system.stage import BEST_EFFORT, DEEP, Stage

@@ -20,15 +20,15 @@ import numpy as np
 from adahi_lab.calibration.bag_run import step_record
 from adahi_lab.calibration.lerobot_recording import is_lerobot
 from adahi_lab.calibration.replay import check_sizes
+from adahi_lab.datasets.bag_dataset import BagDataset, read_dataset
 from adahi_lab.datasets.lerobot_dataset import INFO, INTERVENTION, read_columns, read_info
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.policy_corrections import Corrections
-from adahi_ros.bags.bag_dataset import BagDataset, read_dataset
 from adahi_ros.bags.bag_reader import OnLoss, read_bag
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.signature import Signature
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.protocol.records import StepRecord
 
 WHY = {

@@ -18,7 +18,7 @@ from adahi_lab.calibration.target_inputs import (
     verifiers_encoder,
 )
 from adahi_lab.calibration.target_plans import TEACHER, Planned, fresh_plans
-from adahi_ros.bags.bag_dataset import BagDataset
+from adahi_lab.datasets.bag_dataset import BagDataset
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import Policy

@@ -15,6 +15,7 @@ from scipy.stats import spearmanr
 from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.calibration.rejection_curve import RejectionCurve, rejection_curve, threshold_for_rate
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.episodes import calibration_episodes
 from adahi_lab.evaluation.evaluate import Comparison, play_all
 from adahi_lab.evaluation.loaded_policies import Bench, Policies, PolicyFiles
@@ -24,7 +25,6 @@ from adahi_lab.evaluation.task_contract import contract_of_task
 from adahi_lab.figures import Figures
 from adahi_lab.methods.methods import METHODS, gates_of_methods
 from adahi_lab.tasks import make
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import NORMALIZATIONS, ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.registry import GATES
 from adahi_ros.safety.named_limits import limits_of_task

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from adahi_lab.calibration.lerobot_frames import frames
+from adahi_lab.datasets.bag_dataset import BagDataset, encoder_of
 from adahi_lab.datasets.dataset_rows import TASKS, read_instructions
 from adahi_lab.datasets.lerobot_dataset import (
     ACTION,
@@ -24,12 +25,11 @@ from adahi_lab.datasets.lerobot_dataset import (
     read_info,
     width_of,
 )
-from adahi_ros.bags.bag_dataset import BagDataset, encoder_of
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.contract import Contract, Source
 from adahi_ros.contract.fields import NAMED, NANOSECONDS
 from adahi_ros.core.signature import RATE_WITHIN
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.vision.images import resized
 
 OnWarning = Callable[[str], None]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from adahi_ros.core.trajectories import Trajectories
+from adahi_lab.datasets.trajectories import Trajectories
 
 
 class RecordedWorld:

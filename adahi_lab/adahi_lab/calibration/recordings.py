@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from adahi_lab.calibration.lerobot_recording import LeRobotRecording, is_lerobot
-from adahi_ros.bags.bag_dataset import BagDataset, read_dataset
+from adahi_lab.datasets.bag_dataset import BagDataset, read_dataset
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_ros.bags.bag_reader import OnLoss
 from adahi_ros.contract.contract import Contract
-from adahi_ros.core.trajectories import Trajectories
 
 
 def bags_first(paths: Sequence[Path]) -> list[Path]:

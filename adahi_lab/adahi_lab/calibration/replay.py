@@ -11,6 +11,7 @@ import numpy as np
 
 from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.loaded_policies import Bench, Policies, check_fits, uncalibrated
 from adahi_lab.evaluation.metrics import squared_error
 from adahi_lab.evaluation.rollout import Log
@@ -21,7 +22,6 @@ from adahi_lab.link.link_profile import LinkProfile
 from adahi_lab.methods.methods import DRAFTLESS, METHODS, gates_of_methods
 from adahi_lab.methods.recommended import BEST, Recommendation
 from adahi_ros.core.signature import Signature
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 
 REPLAYED = ("adahi", "hybrid", "draft", "target", "random", "uncertainty")

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from adahi_lab.calibration.bag_plans import plan_bags
 from adahi_lab.calibration.target_inputs import Query, mean_request_bytes, verifiers_encoder
 from adahi_lab.calibration.target_plans import RecordedTarget, numbered
+from adahi_lab.datasets.bag_dataset import BagDataset, read_dataset
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.loaded_policies import INTENTS, PlanFiles, Policies, with_plans
 from adahi_lab.evaluation.step_latency import Costs, target_ms_of
-from adahi_ros.bags.bag_dataset import BagDataset, read_dataset
 from adahi_ros.bags.bag_reader import OnLoss
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Signature
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import description_of
 from adahi_ros.policies.intent.intent import at_target
 from adahi_ros.policies.interface import Policy

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adahi_lab.calibration.lerobot_recording import LeRobotRecording, is_lerobot
+from adahi_lab.datasets.bag_dataset import BagDataset, observations_of
 from adahi_ros.acceptance.replace import Replace
-from adahi_ros.bags.bag_dataset import BagDataset, observations_of
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.contract import BY_CONTRACT, Contract
 from adahi_ros.core.assets import ENCODERS, named

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.reservoir import repeated
 from adahi_lab.training.step_dataset import Moments
 from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature, Observations, Signature
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import Policy

@@ -130,9 +130,9 @@ def from_bag(
     ] = False,
 ) -> None:
     """Make a dataset from bags, with the observations that the robot's node would have."""
+    from adahi_lab.datasets.bag_dataset import PICTURE, TRAJECTORIES, read_dataset
     from adahi_lab.reporting.bag_tables import dataset_table
     from adahi_lab.reporting.dataset_figure import draw_dataset
-    from adahi_ros.bags.bag_dataset import PICTURE, TRAJECTORIES, read_dataset
     from adahi_ros.contract.parsing import load_contract
 
     read = load_contract(contract)

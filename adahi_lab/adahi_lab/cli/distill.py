@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from adahi_lab.calibration.target_inputs import Query
     from adahi_lab.calibration.target_plans import Planned
+    from adahi_lab.datasets.bag_dataset import BagDataset
     from adahi_lab.figures import Figures
     from adahi_lab.training.recipes import CorrectorRecipe, IntentRecipe, PupilRecipes
-    from adahi_ros.bags.bag_dataset import BagDataset
     from adahi_ros.policies.interface import Policy
 
 DEFAULT_RECIPE = "config/recipes/distill/default.yaml"

@@ -19,9 +19,9 @@ from adahi_ros.cli.terminal import command_line, console, say
 from adahi_ros.core.registry import argument
 
 if TYPE_CHECKING:
+    from adahi_lab.datasets.trajectories import Trajectories
     from adahi_lab.training.learn import LearningConfig, Lessons
     from adahi_lab.training.recipes import Recipe
-    from adahi_ros.core.trajectories import Trajectories
 
 PersonWeight = Annotated[
     int,
@@ -52,10 +52,10 @@ def old_lessons(
     Raises:
         ValueError: there is no recipe, or one without a draft of codes, or demonstrations do not fit.
     """
+    from adahi_lab.datasets.trajectories import Trajectories
     from adahi_lab.tasks.demonstrations import seen_by_robots
     from adahi_lab.training.learn import Lessons
     from adahi_lab.training.vqbet_files import load_tokenizer
-    from adahi_ros.core.trajectories import Trajectories
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
     steps = recipe_with_draft(options.recipe_file(recipe, name))

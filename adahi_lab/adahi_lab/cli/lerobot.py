@@ -73,8 +73,8 @@ def dataset(
     """Convert a LeRobotDataset into training data."""
     import warnings
 
+    from adahi_lab.datasets.bag_dataset import TRAJECTORIES
     from adahi_lab.datasets.lerobot_dataset import load_dataset
-    from adahi_ros.bags.bag_dataset import TRAJECTORIES
 
     options.tried("--out", out / TRAJECTORIES)
     with warnings.catch_warnings(record=True) as caught:
@@ -116,12 +116,12 @@ def export(
     ] = None,
 ) -> None:
     """Write episodes, or bags with their images, as a LeRobotDataset of format 3, for LeRobot's trainer."""
+    from adahi_lab.datasets.bag_dataset import CONTRACT, TRAJECTORIES
     from adahi_lab.datasets.dataset_writer import save_dataset
+    from adahi_lab.datasets.trajectories import Trajectories
     from adahi_lab.tasks import TASKS, make
-    from adahi_ros.bags.bag_dataset import CONTRACT, TRAJECTORIES
     from adahi_ros.bags.bag_files import is_bag
     from adahi_ros.contract.parsing import load_contract
-    from adahi_ros.core.trajectories import Trajectories
 
     if is_bag(data[0]):
         options.left_out(f"data ({data[0]}) is a bag", fps=fps, joints=joints)
@@ -158,8 +158,8 @@ def _export_bags(
     instruction: str | None,
 ) -> None:
     from adahi_lab.calibration.bag_corrections import driven_steps
+    from adahi_lab.datasets.bag_dataset import read_dataset
     from adahi_lab.datasets.filmed_dataset import save_filmed
-    from adahi_ros.bags.bag_dataset import read_dataset
     from adahi_ros.contract.parsing import load_contract
 
     if contract is None:

@@ -14,7 +14,7 @@ from adahi_ros.core.assets import asset, roots, shipped
 from adahi_ros.core.missing_assets import how_to_get
 
 if TYPE_CHECKING:
-    from adahi_ros.core.trajectories import Trajectories
+    from adahi_lab.datasets.trajectories import Trajectories
 
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp")
 
@@ -37,8 +37,8 @@ def recorded(dataset: Path, task: str) -> Trajectories:
     Raises:
         ValueError: it is another kind of folder, or of another task or robot.
     """
-    from adahi_ros.bags.bag_dataset import TRAJECTORIES
-    from adahi_ros.core.trajectories import Trajectories
+    from adahi_lab.datasets.bag_dataset import TRAJECTORIES
+    from adahi_lab.datasets.trajectories import Trajectories
 
     if not (dataset / TRAJECTORIES).is_file():
         raise ValueError(

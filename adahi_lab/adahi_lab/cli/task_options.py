@@ -13,8 +13,8 @@ from adahi_lab.cli.output import job_bar
 from adahi_lab.parallel import cores
 
 if TYPE_CHECKING:
+    from adahi_lab.datasets.trajectories import Trajectories
     from adahi_lab.tasks.demonstrations import Demonstrations
-    from adahi_ros.core.trajectories import Trajectories
 
 TASKS_THERE_ARE = (  # the shipped ones; the registry would load more than the help needs
     "The task: ball, inverted_pendulum, kitchen, swarm, with an instruction ball_instructed, "
@@ -72,7 +72,7 @@ def demonstrations_of(
     Raises:
         ValueError: both are given, or demonstrations are of another task.
     """
-    from adahi_ros.core.trajectories import Trajectories
+    from adahi_lab.datasets.trajectories import Trajectories
 
     if dataset is not None:
         options.left_out(f"data ({dataset}) is given", demos=file)

@@ -64,10 +64,10 @@ def train(
 
     --from-corrections trains only the draft further; the options after it apply only to that.
     """
+    from adahi_lab.datasets.trajectories import Trajectories
     from adahi_lab.reporting.training_figure import draw_losses
     from adahi_lab.training.recipes import load_recipe
     from adahi_lab.training.train import train_recipe
-    from adahi_ros.core.trajectories import Trajectories
 
     if dataset is not None:
         options.left_out(f"data ({dataset}) is given", demos=demonstrations)

@@ -19,7 +19,7 @@ import numpy as np
 
 from adahi_lab.datasets.dataset_rows import INDEX, TASKS
 from adahi_lab.datasets.lerobot_dataset import ACTION, BOUNDS, INFO
-from adahi_ros.core.trajectories import Trajectories
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_ros.core.written_files import replacing, save_json
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.datasets.bag_dataset import BagDataset, observations_of
 from adahi_lab.datasets.lerobot_dataset import ACTION, INTERVENTION
-from adahi_ros.bags.bag_dataset import BagDataset, observations_of
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.contract import Contract
 from adahi_ros.policies.remote.lerobot_metadata import INSTALL

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adahi_lab.datasets.dataset_rows import parquet_file, parts_of
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_ros.core.files import read_json
-from adahi_ros.core.trajectories import Trajectories
 
 if TYPE_CHECKING:
     import pyarrow

@@ -13,6 +13,7 @@ import numpy as np
 
 from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.disturbances import DisturbedWorld, WorldAround
 from adahi_lab.evaluation.episodes import HELD_OUT_SEED_OFFSET
 from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles, calibration_in, uncalibrated
@@ -33,7 +34,6 @@ from adahi_lab.tasks import goal_is_for_target, make, make_evaluated
 from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.assets import asset, shipped
-from adahi_ros.core.trajectories import Trajectories
 
 BATCH = 100  # episodes side by side; fixed, because a network's rounding may depend on the batch size
 HELD_OUT_EPISODES = 50

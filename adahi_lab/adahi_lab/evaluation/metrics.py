@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest
 
-from adahi_ros.core.trajectories import Trajectories
+from adahi_lab.datasets.trajectories import Trajectories
 
 Z95 = 1.959963984540054
 LEVEL = 0.05  # a difference with a smaller probability by chance is significant

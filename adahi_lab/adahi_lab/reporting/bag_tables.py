@@ -6,9 +6,9 @@ from __future__ import annotations
 from rich.table import Table
 
 from adahi_lab.calibration.replay import Replay
+from adahi_lab.datasets.bag_dataset import BagDataset
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.reporting.tables import narrow_table, number
-from adahi_ros.bags.bag_dataset import BagDataset
 
 
 def dataset_table(dataset: BagDataset) -> Table:

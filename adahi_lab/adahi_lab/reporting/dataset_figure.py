@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
+from adahi_lab.datasets.bag_dataset import BagDataset
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.reporting.style import figure, save, share_below, titled
-from adahi_ros.bags.bag_dataset import BagDataset
-from adahi_ros.core.trajectories import Trajectories
 
 ENTRIES_SHOWN = 12  # of an observation: more lines are indistinguishable
 SHORTEST_S = 1e-4  # shown; simulated time stands still between ticks

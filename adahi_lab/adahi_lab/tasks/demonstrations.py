@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.parallel import cores, run_jobs
 from adahi_lab.tasks import goal_is_for_target, make, make_expert
 from adahi_lab.tasks.episodes import episodes
@@ -17,7 +18,6 @@ from adahi_lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 from adahi_lab.tasks.rests import Rests
 from adahi_lab.tasks.task_interface import Expert, Task, TaskSpec
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.core.trajectories import Trajectories
 
 NOISE = 0.1  # default, executed but not recorded: a share of half the range
 BATCH_EPISODES = 10  # fixed, because a simulator's rounding may depend on the batch size

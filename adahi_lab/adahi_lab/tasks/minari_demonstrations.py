@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.tasks import make
 from adahi_lab.tasks.demonstrations import Demonstrations
 from adahi_lab.tasks.task_interface import TaskSpec
-from adahi_ros.core.trajectories import Trajectories
 
 ID = re.compile(r"\w\S*-v\d+")  # a namespace or several, a name and a version
 

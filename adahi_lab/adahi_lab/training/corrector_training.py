@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.corrector_loss import corrector_loss, weights_count
 from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, fit_further, seeded
 from adahi_lab.training.saved_weights import save_weights
 from adahi_lab.training.step_dataset import Moments
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector_checkpoint import (
     CorrectorCheckpoint,
     CorrectorConfig,

@@ -22,10 +22,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.step_dataset import Moments
 from adahi_ros.core.files import parse_json
 from adahi_ros.core.schema import Schema
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.core.written_files import replacing
 from adahi_ros.policies.networks.transformer import InputMoments
 

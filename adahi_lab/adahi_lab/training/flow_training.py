@@ -13,10 +13,10 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, input_moments, seeded, sizes_of
 from adahi_lab.training.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.core.schema import within
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
 from adahi_ros.policies.flow.flow_network import FlowNetwork
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.figures import Figures
 from adahi_lab.training.fitting import M, Run, digest_of
 from adahi_lab.training.policy_corrections import PERSON_WEIGHT, Corrections
@@ -27,7 +28,6 @@ from adahi_lab.training.tokenizer import ActionTokenizer
 from adahi_lab.training.vqbet_files import save_with_export
 from adahi_lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
 from adahi_lab.training.vqbet_training import CodeFitConfig, Demonstrated
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network

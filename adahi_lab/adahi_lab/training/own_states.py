@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.history import History
 from adahi_lab.tasks import make, make_expert
@@ -26,7 +27,6 @@ from adahi_lab.training.flow_files import save_flow
 from adahi_lab.training.flow_training import train_flow
 from adahi_lab.training.recipes import TARGET, ModelRecipe, OwnStatesRecipe
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.networks.onnx_export import export

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.disturbances import WorldAround
 from adahi_lab.evaluation.evaluate import Outcome
 from adahi_lab.evaluation.loaded_policies import Bench
@@ -26,7 +27,6 @@ from adahi_lab.tasks import make
 from adahi_lab.tasks.task_interface import Task
 from adahi_lab.training.reservoir import Rows, repeated
 from adahi_lab.training.step_dataset import step_goals, window_indices
-from adahi_ros.core.trajectories import Trajectories
 
 PERSON_WEIGHT = 4  # by default; an action of a person is rarer, and was needed
 

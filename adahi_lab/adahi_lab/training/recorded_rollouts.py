@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.evaluation.evaluate import Comparison, Run, batches
 from adahi_lab.methods.method import Method
 from adahi_lab.parallel import run_jobs
 from adahi_lab.tasks import make
 from adahi_lab.training.policy_corrections import recorded_episodes
-from adahi_ros.core.trajectories import Trajectories
 
 FIRST_EPISODE = 800_000  # of the recordings; lower numbers are for the lessons of correctors and gates
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.core.trajectories import Trajectories
+from adahi_lab.datasets.trajectories import Trajectories
 
 SMALLEST_SCALE = 1e-4  # scaling must not amplify the rounding of a constant entry
 

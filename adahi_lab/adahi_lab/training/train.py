@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import torch
 from rich.progress import Progress
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.papers.tokens.token_checkpoint import load_codec, save_codec
 from adahi_lab.papers.tokens.token_torch import save_tokens
 from adahi_lab.papers.tokens.token_training import codec_of, train_tokens
@@ -38,7 +39,6 @@ from adahi_lab.training.train_corrector import train_in_simulation
 from adahi_lab.training.trainer import TOKENIZER, Stages, Trainer
 from adahi_lab.training.vqbet_files import load_tokenizer, save_tokenizer, save_with_export
 from adahi_lab.training.vqbet_training import train_policy, train_tokenizer
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.networks.onnx_export import export

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from adahi_lab.calibration.target_plans import Planned
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.tasks import make
 from adahi_lab.training.corrector_data import Examples, Teacher, recorded_examples
@@ -26,7 +27,6 @@ from adahi_lab.training.corrector_training import (
 from adahi_lab.training.fitting import Course, Run
 from adahi_lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_ros.core.randomness import step_uniforms
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features

@@ -19,12 +19,12 @@ from typing import Any, TypeVar
 from rich.progress import Progress, TaskID
 from torch import nn
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.tasks import make
 from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.training.fitting import Course, Run
 from adahi_lab.training.recipes import CorrectorRecipe, DemonstrationRecipe, F, IntentRecipe, NetworkRecipe
 from adahi_lab.training.staging import STATES
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.intent.intent_checkpoint import SUFFIX
 
 PIECE_EPISODES = 200  # a stopped run keeps whole pieces; a multiple of `BATCH_EPISODES`

@@ -15,10 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, input_moments, seeded, sizes_of
 from adahi_lab.training.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_lab.training.tokenizer import ActionTokenizer, TokenizerConfig
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_sizes import VQBeTConfig
 

@@ -21,6 +21,7 @@ from optuna.trial import BaseTrial, Trial
 from rich.progress import Progress
 
 from adahi_lab.calibration.parameter_file import Calibration
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.episodes import tuning_episodes
 from adahi_lab.evaluation.evaluate import Comparison, outcome_figures, play_all
 from adahi_lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
@@ -32,7 +33,6 @@ from adahi_lab.training.staging import STATES
 from adahi_lab.training.train import train_recipe
 from adahi_lab.training.trainer import Stages, Write
 from adahi_lab.tuning.search_space import Choices, Range, Space, Value, Varied
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.core.written_files import save_json
 
 HOUR_S = 3600.0

@@ -14,7 +14,7 @@ from PIL import Image
 
 from adahi_lab.datasets.dataset_rows import INDEX, TASKS
 from adahi_lab.datasets.dataset_writer import PLACE, save_dataset
-from adahi_ros.core.trajectories import Trajectories
+from adahi_lab.datasets.trajectories import Trajectories
 
 STATE, ENVIRONMENT, CAMERA = "observation.state", "observation.environment_state", "observation.images.top"
 RATE_HZ = 10.0

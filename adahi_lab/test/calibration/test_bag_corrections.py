@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from adahi_lab.calibration.bag_corrections import driven_steps, read_corrections
+from adahi_lab.datasets.bag_dataset import read_dataset
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.step_dataset import window_indices
-from adahi_ros.bags.bag_dataset import read_dataset
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.assets import asset
 from adahi_ros.core.signature import Signature
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.protocol.records import Reason, StepRecord
 from test.bags import conftest as toy

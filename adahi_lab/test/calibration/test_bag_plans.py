@@ -14,8 +14,8 @@ import pytest
 from adahi_lab.calibration.bag_plans import plan_bags
 from adahi_lab.calibration.target_inputs import Jpeg, Query
 from adahi_lab.calibration.target_plans import Planned
+from adahi_lab.datasets.bag_dataset import BagDataset, read_dataset
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.bags.bag_dataset import BagDataset, read_dataset
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.contract import BY_CONTRACT, Contract
 from adahi_ros.contract.fields import InputError

@@ -36,9 +36,9 @@ from adahi_lab.calibration.recordings import bags_first, read_recordings
 from adahi_lab.datasets import dataset_rows
 from adahi_lab.datasets.dataset_writer import save_dataset
 from adahi_lab.datasets.lerobot_dataset import INTERVENTION
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.core.trajectories import Trajectories
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 needs_av = pytest.mark.skipif(importlib.util.find_spec("av") is None, reason="PyAV is not installed")

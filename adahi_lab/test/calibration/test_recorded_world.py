@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.metrics import squared_error
-from adahi_ros.core.trajectories import Trajectories
 
 LENGTHS = (3, 1, 4)
 SCALE = np.array([0.5, 2.0])

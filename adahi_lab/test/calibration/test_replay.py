@@ -18,6 +18,8 @@ from adahi_lab.calibration.replay import (
     load_pair,
     replay,
 )
+from adahi_lab.datasets.bag_dataset import read_dataset
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation import step_latency as latency
 from adahi_lab.evaluation.evaluate import Comparison, Run, expert_error
 from adahi_lab.evaluation.loaded_policies import Policies, plans_in, with_plans
@@ -26,10 +28,8 @@ from adahi_lab.methods.methods import METHODS
 from adahi_lab.methods.recommended import Recommendation
 from adahi_lab.reporting.bag_tables import replay_table
 from adahi_lab.reporting.replay_figure import draw_replay
-from adahi_ros.bags.bag_dataset import read_dataset
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.core.trajectories import Trajectories
 
 LINK = LinkProfile(rtt_mean_ms=20.0, rtt_jitter_ms=0.0, rate_mbit_s=1000.0)
 

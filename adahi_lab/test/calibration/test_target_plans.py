@@ -10,9 +10,9 @@ import numpy as np
 from adahi_lab.calibration.replayed_targets import why_no_encoder
 from adahi_lab.calibration.target_plans import Planned, with_person
 from adahi_lab.calibration.target_replies import ask_by_expected_error
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.corrector_data import AGES, recorded_examples
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature, Signature
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import FeatureScales

@@ -11,7 +11,7 @@ import pytest
 
 from adahi_lab.datasets.dataset_writer import ENVIRONMENT, STATE, save_dataset
 from adahi_lab.datasets.lerobot_dataset import load_dataset
-from adahi_ros.core.trajectories import Trajectories
+from adahi_lab.datasets.trajectories import Trajectories
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 ENDS = np.array([4, 7, 12])

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from adahi_lab.cli.lerobot import export
+from adahi_lab.datasets.bag_dataset import observations_of, read_dataset
 from adahi_lab.datasets.lerobot_dataset import INTERVENTION
-from adahi_ros.bags.bag_dataset import observations_of, read_dataset
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.protocol.records import Reason, StepRecord
 from test.bags.conftest import LATE_NS, Line, contract_values, status, write_bag

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from test.toys import assert_same as assert_same_log
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation import evaluate
 from adahi_lab.evaluation.evaluate import (
     Comparison,
@@ -26,7 +27,6 @@ from adahi_lab.evaluation.evaluate import (
 from adahi_lab.evaluation.metrics import information_age, mcnemar
 from adahi_lab.evaluation.rollout import Log
 from adahi_lab.methods.methods import METHODS, on_every_task
-from adahi_ros.core.trajectories import Trajectories
 
 KEYS = {"success_rate", "success_ci95", "transmission_rate", "true_skip_ratio", "mse", "gate", "threshold"}
 KEYS |= {"success_at_end", "subtasks", "subtasks_completed", "rejection_rate", "information_age"}

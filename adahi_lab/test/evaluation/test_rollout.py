@@ -9,13 +9,13 @@ from scipy.stats import chi2_contingency
 from test.toys import Toy, assert_same
 
 from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.loaded_policies import Policies
 from adahi_lab.evaluation.rollout import Log, VerificationDraws, rollout
 from adahi_lab.tasks import make
 from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.robot.controller import Controller

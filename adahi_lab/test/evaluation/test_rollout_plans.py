@@ -8,11 +8,11 @@ from scipy import stats
 from test.toys import code_policy
 
 from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.loaded_policies import Policies
 from adahi_lab.evaluation.rollout import Log, rollout
 from adahi_lab.tasks.episodes import World
 from adahi_ros.core.proposal import softmax
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.vqbet.code_policy import CodePolicy
 from adahi_ros.robot.controller import Controller

@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from test.lerobot.lerobot_fixture import BACKBONE, SMALL, VARIANTS, completed, frames
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.encoders.encoder_export import save_encoder
 from adahi_lab.encoders.lerobot_encoder import load_encoder
 from adahi_lab.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
@@ -24,7 +25,6 @@ from adahi_lab.training.vqbet_files import save_policy, save_tokenizer
 from adahi_lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder
 from adahi_ros.vision.encoder import Encoder

@@ -13,6 +13,7 @@ from test.toys import assert_same, code_policy, played
 
 from adahi_lab.calibration.parameter_file import ORACLE, Calibration
 from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import Bench, Policies
 from adahi_lab.methods.actors import actor_of
@@ -28,7 +29,6 @@ from adahi_lab.methods.oracles import rejection_probability
 from adahi_lab.methods.recommended import default_methods
 from adahi_lab.reporting.style import COLOURS, LINES, MARKERS
 from adahi_ros.core.proposal import counted, probabilities_of, softmax
-from adahi_ros.core.trajectories import Trajectories
 
 ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method) and not method.by_plans]
 MANY = 300

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.tasks import demonstrations, make, make_expert, names
 from adahi_lab.tasks.demonstrations import BATCH_EPISODES, Demonstrations, collect_parallel
 from adahi_lab.tasks.task_interface import Task
-from adahi_ros.core.trajectories import Trajectories
 
 
 class Idle:

@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("metaworld", reason="Meta-World is optional: pip install -r requirements/metaworld.txt")
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.tasks import goal_is_for_target, make, names
 from adahi_lab.tasks.demonstrations import collect_parallel, seen_by_robots
 from adahi_lab.tasks.metaworld import MetaWorld
 from adahi_lab.tasks.metaworld_camera import OWN_STATE, SIDE, MetaWorldSeen, MetaWorldView
-from adahi_ros.core.trajectories import Trajectories
 
 TASK = "metaworld_seen"
 EPISODES = [3, 0, 8]

@@ -13,6 +13,7 @@ from safetensors.numpy import load_file
 from test.toys import Counting, Toy, counted, float32, unit_scales
 
 from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training import corrector_training, train_corrector
 from adahi_lab.training.corrector_data import Examples, Teacher, agreeing
 from adahi_lab.training.fitting import Course, FitConfig, Run
@@ -20,7 +21,6 @@ from adahi_lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_lab.training.train_corrector import train_in_simulation
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector import Correction, Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector

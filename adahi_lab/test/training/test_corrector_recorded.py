@@ -11,6 +11,7 @@ from test.toys import LENGTHS, Counting, counted, float32, unit_scales
 
 from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.calibration.target_plans import TEACHER, Planned, fresh_plans, unit_of_actions
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.history import History
 from adahi_lab.training import corrector_training, train_corrector
 from adahi_lab.training.corrector_data import AGES, Examples, recorded_examples
@@ -24,7 +25,6 @@ from adahi_lab.training.train_corrector import (
 )
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.corrector.corrector_features import FeatureScales
 from adahi_ros.policies.corrector.distilled import DistilledPolicy

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from adahi_lab.calibration.parameter_file import Calibration
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.training import learn_rounds
 from adahi_lab.training.fitting import Run
@@ -24,7 +25,6 @@ from adahi_lab.training.learn_rounds import Rounds, learn_in_rounds
 from adahi_lab.training.policy_corrections import Corrections
 from adahi_lab.training.vqbet_files import load_tokenizer
 from adahi_lab.training.vqbet_training import CodeFitConfig
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network

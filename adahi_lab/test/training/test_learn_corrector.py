@@ -15,6 +15,7 @@ import torch
 from test.toys import float32
 
 from adahi_lab.calibration.parameter_file import Calibration
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_lab.training.corrector_training import learn_on, save_corrector, scales_of
 from adahi_lab.training.fitting import FitConfig, Run
@@ -22,7 +23,6 @@ from adahi_lab.training.learn import LearningConfig
 from adahi_lab.training.learn_corrector import CorrectorLearner, corrected_plans
 from adahi_lab.training.learn_rounds import Rounds, learn_in_rounds
 from adahi_lab.training.recipes import CorrectorRecipe
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig, load_corrector
 from adahi_ros.policies.corrector.corrector_features import feature_count
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from test.training.test_recipes import planning, whole
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.tasks import make, make_expert
 from adahi_lab.tasks.demonstrations import collect_parallel
@@ -16,7 +17,6 @@ from adahi_lab.training import own_states as module
 from adahi_lab.training.flow_training import FlowFitConfig
 from adahi_lab.training.own_states import FIRST, own_states, with_own_states
 from adahi_lab.training.recipes import ModelRecipe, OwnStatesRecipe, recipe_of
-from adahi_ros.core.trajectories import Trajectories
 
 SIZE = {"horizon": 4, "width": 8, "layers": 1, "heads": 2, "head_width": 16, "head_layers": 1, "steps": 2}
 MODEL = ModelRecipe(2, SIZE, FlowFitConfig(steps=30, batch_size=16), "flow")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.tasks import make
-from adahi_ros.core.trajectories import Trajectories
 from test.bags.conftest import run
 
 TASK, EPISODES = "ball_instructed", 2

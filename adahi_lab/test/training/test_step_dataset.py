@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.step_dataset import Moments, action_chunks
-from adahi_ros.core.trajectories import Trajectories
 
 
 def uneven() -> Trajectories:

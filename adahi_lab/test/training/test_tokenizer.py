@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.fitting import FitConfig, Run
 from adahi_lab.training.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_lab.training.vqbet_training import train_tokenizer
-from adahi_ros.core.trajectories import Trajectories
 
 
 @pytest.fixture(scope="module")

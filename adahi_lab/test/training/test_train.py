@@ -13,6 +13,7 @@ import pytest
 from rich.progress import Progress
 from test.toys import code_policy
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.tasks.demonstrations import Demonstrations, collect_parallel
 from adahi_lab.training import train, trainer, vqbet_files
 from adahi_lab.training.fitting import Course, Run
@@ -27,7 +28,6 @@ from adahi_lab.training.train import train_recipe
 from adahi_lab.training.vqbet_files import save_policy
 from adahi_lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.fitting import Run
 from adahi_lab.training.tokenizer import ActionTokenizer
 from adahi_lab.training.vqbet_files import load_tokenizer
 from adahi_lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood
 from adahi_lab.training.vqbet_training import CodeFitConfig, Demonstrated
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network

@@ -12,6 +12,7 @@ import torch
 from safetensors.numpy import save_file
 from torch import nn
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.fitting import FitConfig, Run, fit
 from adahi_lab.training.step_dataset import step_goals
 from adahi_lab.training.tokenizer import ActionTokenizer, TokenizerConfig
@@ -23,7 +24,6 @@ from adahi_lab.training.vqbet_training import (
     train_policy,
     train_tokenizer,
 )
-from adahi_ros.core.trajectories import Trajectories
 
 TOKENIZER = TokenizerConfig(2, codebooks=2, codebook_size=4, latent_dim=8, hidden=16)
 SIZE = {"width": 8, "layers": 1, "heads": 2, "head_hidden": 16}

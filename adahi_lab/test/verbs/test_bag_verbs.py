@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from adahi_lab.calibration.parameter_file import load_calibration
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation import step_latency as latency
 from adahi_lab.methods.methods import METHODS
 from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.core.trajectories import Trajectories
 from test.bags.conftest import run, write_bag
 from test.bags.seeing import messages, seeing_values
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.papers.heisd.retrieval import KIND, load_retrieval
 from adahi_lab.papers.heisd.verb import index
-from adahi_ros.core.trajectories import Trajectories
 from test.cli.conftest import Fails, Measured, Run
 
 

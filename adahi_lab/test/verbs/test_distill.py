@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_ros.core.assets import asset
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.intent.intent import load_encoder, load_intent
 from adahi_ros.policies.registry import POLICIES

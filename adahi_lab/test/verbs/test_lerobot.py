@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from test.lerobot.lerobot_fixture import completed
 
+from adahi_lab.datasets.bag_dataset import TRAJECTORIES
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.tasks import make
-from adahi_ros.bags.bag_dataset import TRAJECTORIES
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.vision.encoder import Encoder
 from test.cli.conftest import Fails, Run

@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from adahi_lab.calibration import replay
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation import step_latency as latency
 from adahi_lab.evaluation.plain_contract import with_camera
 from adahi_lab.evaluation.task_contract import contract_values
 from adahi_lab.tasks import make
 from adahi_ros.core.assets import CHECKPOINTS, asset, named
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from test.bags import conftest as toy
 from test.bags.conftest import run

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.corrector_loss import weights_count
 from adahi_lab.training.corrector_training import running, save_corrector, scales_of, train_corrector
 from adahi_lab.training.fitting import FitConfig, Run
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector import RANGE_MARGIN, Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig, load_corrector

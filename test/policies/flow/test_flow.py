@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.fitting import Run
 from adahi_lab.training.flow_files import save_flow
 from adahi_lab.training.flow_training import FlowFitConfig, train_flow
 from adahi_ros.core.signature import Observations
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.flow.flow_policy import RANGE_MARGIN, FlowPolicy, normal

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.vqbet_files import load_tokenizer, save_policy, save_tokenizer
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_decoder
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 

@@ -43,12 +43,12 @@ def train_offsets(
     """Train the draft 'draft_codes', with offsets with which a robot decodes the target's codes."""
     import torch
 
+    from adahi_lab.datasets.trajectories import Trajectories
     from adahi_lab.evaluation.evaluate import Comparison
     from adahi_lab.evaluation.loaded_policies import DRAFT_CODES
     from adahi_lab.methods.methods import METHODS
     from adahi_lab.papers.adahi.offsets import train_offsets
     from adahi_lab.training.recorded_rollouts import record_rollouts
-    from adahi_ros.core.trajectories import Trajectories
 
     torch.set_num_threads(1)
     name = task if dataset is not None else task_options.file_name(task_options.known_task(task))

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 import yaml
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.papers.cosine.committee import CommitteeRules
 from adahi_lab.training.fitting import Run
 from adahi_lab.training.recipes import TARGET, ModelRecipe
@@ -31,7 +32,6 @@ from adahi_lab.training.tokenizer import ActionTokenizer
 from adahi_lab.training.vqbet_files import save_with_export
 from adahi_lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.core.randomness import step_uniforms
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 
 DRAFT = "draft"

@@ -17,9 +17,9 @@ from safetensors.numpy import save_file
 from scipy.optimize import nnls
 from scipy.stats import spearmanr
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.papers.heisd.retrieval import COMPARED, KIND, LARGEST, Index
 from adahi_ros.core.checkpoint_files import FORMAT
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.core.written_files import replacing
 
 LEAST_EPISODES = 8  # more than the queried neighbours

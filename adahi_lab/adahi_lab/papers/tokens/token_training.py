@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.papers.tokens.frequency_codes import FrequencyCodec, learned_merges
 from adahi_lab.papers.tokens.token_checkpoint import CODECS, CodecSizes
 from adahi_lab.papers.tokens.token_codes import TokenCodec
@@ -18,7 +19,6 @@ from adahi_lab.papers.tokens.token_network import TokenNetwork
 from adahi_lab.papers.tokens.token_sizes import TokenConfig
 from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, input_moments, seeded, sizes_of
 from adahi_lab.training.step_dataset import Moments, action_chunks, step_goals, window_indices
-from adahi_ros.core.trajectories import Trajectories
 
 PERCENTILES = (1.0, 99.0)  # of the demonstrated actions, between which bins are
 PAIRED = 8000  # chunks from which byte pairs are learned

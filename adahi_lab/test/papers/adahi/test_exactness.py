@@ -10,13 +10,13 @@ from scipy import stats
 
 from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.loaded_policies import Bench, Policies
 from adahi_lab.evaluation.rollout import rollout
 from adahi_lab.papers.adahi import exactness as table
 from adahi_lab.papers.adahi.exactness import Exactness, asking, joint, measure_exactness, returned
 from adahi_ros.acceptance.speculative import speculative_sample
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.interface import GateContext
 from adahi_ros.policies.interface import Sampling

@@ -13,6 +13,7 @@ import torch
 from rich.progress import Progress
 from typer.testing import CliRunner
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.loaded_policies import DRAFT_CODES
 from adahi_lab.figures import Figures
@@ -25,7 +26,6 @@ from adahi_lab.training.vqbet_files import load_tokenizer, save_policy
 from adahi_lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.cli.app import app
 from adahi_ros.core.assets import asset
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_torch import load_network

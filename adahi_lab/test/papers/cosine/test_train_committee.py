@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.papers.cosine.committee import Committee, CommitteeRules
 from adahi_lab.papers.cosine.train_committee import Lessons, by_fit, by_goal, train_committee
 from adahi_lab.training.fitting import FitConfig, Run
@@ -15,7 +16,6 @@ from adahi_lab.training.recipes import ModelRecipe
 from adahi_lab.training.tokenizer import TokenizerConfig
 from adahi_lab.training.vqbet_files import save_tokenizer
 from adahi_lab.training.vqbet_training import CodeFitConfig, train_tokenizer
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 
 EPISODES, STEPS = 24, 6

@@ -9,9 +9,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from test.papers.heisd.walks import STEPS, T, recorded, saved
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.papers.heisd.retrieval import Retrieval, load_retrieval
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.trajectories import Trajectories
 
 NO_DRAWS = np.zeros((1, 0))
 

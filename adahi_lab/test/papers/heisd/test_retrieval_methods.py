@@ -10,12 +10,12 @@ import pytest
 from test.toys import played
 
 from adahi_lab.calibration.parameter_file import Calibration
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles
 from adahi_lab.evaluation.rollout import Log
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.papers.heisd.retrieval_index import make_index, save_index
-from adahi_ros.core.trajectories import Trajectories
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.papers.heisd.retrieval_index import make_index, save_index
 from adahi_lab.papers.heisd.tool_path import displacement, radius
 from adahi_ros.core.assets import asset
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy

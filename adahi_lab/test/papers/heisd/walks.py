@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.papers.heisd.retrieval_index import make_index, save_index
-from adahi_ros.core.trajectories import Trajectories
 
 EPISODES, STEPS, T = 12, 20, 6
 

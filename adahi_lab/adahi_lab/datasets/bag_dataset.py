@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.bags.alignment import aligned
+from adahi_lab.datasets.alignment import aligned
+from adahi_lab.datasets.dataset_counts import DatasetCounts
+from adahi_lab.datasets.trajectories import Trajectories
+from adahi_lab.datasets.unrecorded_goals import OnMeasured, WholeActions
 from adahi_ros.bags.bag_reader import OnLoss, Received, read_bag
-from adahi_ros.bags.dataset_counts import DatasetCounts
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recorded_topics import EPISODE_RESULT, INSTRUCTION, Kinds, topics_of
 from adahi_ros.bags.survey import BagPass
-from adahi_ros.bags.unrecorded_goals import OnMeasured, WholeActions
 from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.fields import NANOSECONDS, InputError, stamp_ns
 from adahi_ros.contract.parsing import contract_path
 from adahi_ros.core.assets import ENCODERS, named
 from adahi_ros.core.texts import INSTRUCTION_LENGTH
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import as_sent
 

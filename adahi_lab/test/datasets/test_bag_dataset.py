@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_lab.datasets.bag_dataset import BagDataset, encoder_of, read_dataset
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.plain_contract import with_camera
 from adahi_lab.reporting.bag_tables import dataset_table
 from adahi_lab.reporting.dataset_figure import draw_dataset
-from adahi_ros.bags.bag_dataset import BagDataset, encoder_of, read_dataset
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.survey import survey_bag
 from adahi_ros.contract.contract import Action, Contract, Sink
 from adahi_ros.contract.operators import operator
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.core.trajectories import Trajectories
 from test.bags import conftest as toy
 
 SECOND_NS = 1_000_000_000

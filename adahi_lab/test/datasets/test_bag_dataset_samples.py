@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adahi_lab.datasets import bag_dataset as dataset_module
+from adahi_lab.datasets.alignment import aligned
+from adahi_lab.datasets.bag_dataset import read_dataset
 from adahi_lab.evaluation.plain_contract import with_camera
-from adahi_ros.bags import bag_dataset as dataset_module
-from adahi_ros.bags.alignment import aligned
-from adahi_ros.bags.bag_dataset import read_dataset
 from adahi_ros.bags.bag_writer import BagWriter
 from adahi_ros.bags.recorded_topics import topics_of
 from adahi_ros.contract.assembler import ObservationAssembler

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from adahi_ros.core.trajectories import Trajectories
+from adahi_lab.datasets.trajectories import Trajectories
 
 
 def small() -> Trajectories:
@@ -56,7 +56,7 @@ def test_a_kill_during_the_write_leaves_the_file_that_was_there(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("adahi_ros.core.trajectories.save_file", killed)
+        patch.setattr("adahi_lab.datasets.trajectories.save_file", killed)
         with pytest.raises(KeyboardInterrupt):
             replace(small(), task="other").save(path)
     assert Trajectories.load(path).task == "toy"

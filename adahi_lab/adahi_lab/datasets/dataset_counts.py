@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_ros.bags.bag_reader import Received
 from adahi_ros.bags.recorded_topics import absolute
 from adahi_ros.bags.survey import BagCounts
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
-from adahi_ros.core.trajectories import Trajectories
 
 PERCENTILES = (50, 95, 99)
 MOST_FAULTS = 3  # in one line
