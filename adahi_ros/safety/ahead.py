@@ -98,5 +98,5 @@ class AheadGuard(Guard):
             motion.put_s = now_s - period_s
         else:
             motion.put_s = sent_s + begun * period_s
-        motion.at, motion.moved_s = place, max(motion.moved_s, motion.put_s)
+        motion.at, motion.moved_s = place, np.maximum(motion.moved_s, motion.put_s)
         self._envelope.state = state

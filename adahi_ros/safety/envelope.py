@@ -84,17 +84,19 @@ class Envelope:
             governor.reset()
         self._first = True
 
-    def begin(self, measured: np.ndarray | None) -> None:
+    def begin(self, measured: np.ndarray | None, entries: np.ndarray | None = None) -> None:
         """Stand still from now on at the measured position; unknown entries at the commanded one.
 
         Args:
             measured: as in `admit`.
+            entries: (A,) bool, the entries that stand still; None for all.
 
         Raises:
             ValueError: wrong shape.
         """
-        for governor, position in zip(self._governors, self._measured(measured), strict=True):
-            governor.begin(position)
+        for place, position in enumerate(self._measured(measured)):
+            if entries is None or entries[place]:
+                self._governors[place].begin(position)
 
     def begin_displaced(self, measured: np.ndarray | None, elapsed_s: float) -> bool:
         """Do as `begin` for entries measured further than `max_step` from their commanded position.
@@ -119,15 +121,15 @@ class Envelope:
                 displaced = True
         return displaced
 
-    def start(self, commanded: np.ndarray, measured: np.ndarray, every: bool) -> np.ndarray:
-        """Return positions (A,) to start from: measured, of every entry or of displaced ones; else commanded.
+    def start(self, commanded: np.ndarray, measured: np.ndarray, settled: np.ndarray) -> np.ndarray:
+        """Return positions (A,) to start from: measured, of settled or displaced entries; else commanded.
 
         Args:
             commanded: (A,), the last command.
             measured: (A,), NaN where unknown.
-            every: else only entries further than `max_step` from their command.
+            settled: (A,) bool; of the others only those further than `max_step` from their command.
         """
-        moved = every | (np.abs(measured - commanded) > self.limits.max_step)
+        moved = settled | (np.abs(measured - commanded) > self.limits.max_step)
         return np.where(np.isfinite(measured) & moved, measured, commanded)
 
     @property
@@ -350,7 +352,7 @@ class Motion:
     Attributes:
         period_s: of the control.
         put_s: when the last command was made.
-        moved_s: when the last command was made that may have moved the arm.
+        moved_s: when the last command was made that may have moved the arm; or (A,), of each entry.
         at: (A,), the last command; None before the first.
         speeds: (A,), mean velocities towards it; None where they are unknown.
         interval_s: between the last two commands, at most a period.
@@ -363,7 +365,7 @@ class Motion:
 
     period_s: float
     put_s: float
-    moved_s: float
+    moved_s: float | np.ndarray
     at: np.ndarray | None = None
     speeds: np.ndarray | None = None
     interval_s: float = 0.0
@@ -397,8 +399,7 @@ class Motion:
     def brakes(self, at_rest: np.ndarray) -> None:
         """Note a command that brakes the arm; entries at rest (A,) stand once they have reached it."""
         self.rested = np.where(at_rest, self.rested + 1, 0)
-        if not at_rest.all():
-            self.moved_s = self.put_s
+        self.moved_s = np.where(at_rest, self.moved_s, self.put_s)
         self.moving = bool((self.rested < HOLDS_AT_REST).any())
 
     def velocities(self, action: np.ndarray | None, elapsed_s: float, limit: np.ndarray) -> np.ndarray | None:

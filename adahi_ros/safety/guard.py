@@ -50,7 +50,7 @@ class Guard:
     After every gap, motion starts from rest: a robot reaches each command within a period, and then stands.
     So a hold in a gap sends positions nothing: the last one would bring back an arm that was moved meanwhile.
 
-    Motion starts at the measured position once the robot has rested for `SETTLED_S`. Earlier it starts at the
+    Motion starts at the measured position once an entry has rested for `SETTLED_S`. Earlier it starts at the
     last command: the measurement lags, and an arm that hangs below its commands would sink at each gap if it
     started where it is measured. An entry further than `max_step` from there was displaced: it starts at its
     measured position after a press that follows the measurement; at once after an activation or in a new
@@ -189,6 +189,7 @@ class Guard:
     def new_episode(self) -> None:
         """Note that a simulator has set the arm anywhere: it rests there, whatever was commanded before."""
         self._arm.forget()
+        self._envelope.begin(None)
         self._held, self._motion.resting, self._motion.moved_s = True, True, -np.inf
 
     def resumes(self, now_s: float) -> bool:
@@ -349,10 +350,11 @@ class Guard:
         """Start at the robot's position after a hold or a gap; return whether it was displaced meanwhile."""
         motion = self._motion
         displaced = self._envelope.begin_displaced(measured, now_s - motion.put_s)
-        settled = (gap or motion.resting or not motion.moving) and now_s - motion.moved_s >= SETTLED_S
-        if settled:
-            self._envelope.begin(measured)
-        if settled or displaced:
+        rests = gap or motion.resting or not motion.moving
+        settled = self._settled(now_s) & (rests | (motion.rested > HOLDS_AT_REST))
+        if settled.any():
+            self._envelope.begin(measured, settled)
+        if settled.any() or displaced:
             self._following.reset()
             if measured is not None and motion.at is not None:
                 motion.at, motion.speeds = self._envelope.start(motion.at, measured, settled), None
@@ -364,7 +366,12 @@ class Guard:
         if measured is None or at is None:
             return measured if at is None else at
         measured = self._unwrapped(measured, at)
-        return self._envelope.start(at, measured, now_s - self._motion.moved_s >= SETTLED_S)
+        return self._envelope.start(at, measured, self._settled(now_s))
+
+    def _settled(self, now_s: float) -> np.ndarray:
+        """Return the entries (A,) of which no command has moved the arm for long."""
+        long_ago = now_s - self._motion.moved_s >= SETTLED_S
+        return np.broadcast_to(long_ago, self._envelope.positions.shape)
 
     def _refused(self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float) -> bool:
         """Whether a judge refuses an action, or the arm's braking path from it."""

@@ -93,7 +93,7 @@ def test_motion_begins_where_it_is_measured_only_after_a_while_at_rest(
             measured = (sent or 0.0) + 1e-6  # too little to be displaced
             with pytest.MonkeyPatch.context() as patch:
                 started: list[np.ndarray | None] = []
-                patch.setattr(robot.guard._envelope, "begin", started.append)
+                patch.setattr(robot.guard._envelope, "begin", lambda *given, to=started: to.append(given[0]))
                 command = robot.act(data.draw(st.floats(-1.0, 1.0)), measured)
             assert not started or robot.now_s - moved_s >= SETTLED_S
         else:

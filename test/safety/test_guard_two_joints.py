@@ -348,6 +348,41 @@ def test_a_hold_that_begins_in_a_gap_lets_no_pushed_arm_go_back(b: str) -> None:
     assert command[0] > 0.55
 
 
+@pytest.mark.parametrize("b", ["positions", "velocities"])
+@pytest.mark.parametrize("episode", [False, True])
+def test_a_joint_at_rest_starts_where_it_is_measured_though_another_brakes(b: str, episode: bool) -> None:
+    arm = TwoJoints(b=b, acceleration=0.4)
+    place = 0.0
+    for _ in range(60):
+        arm.now_s += PERIOD_S
+        command = arm.act(0.5, 2.0, measured=(0.5, place))
+        assert command is not None
+        place = command[1]
+    arm.publish(False)
+    braked = arm.wait(math.ceil(SETTLED_S / PERIOD_S) + 2 * HOLDS_AT_REST)
+    if episode:
+        arm.guard.new_episode()
+        braked += arm.wait()
+    assert arm.guard.moving or (episode and b == "positions")
+    arm.publish(True)
+    arm.now_s += PERIOD_S
+    command = arm.act(0.6, braked[-1][1], measured=(0.6, braked[-1][1]))
+    assert command is not None
+    assert command[0] == pytest.approx(0.6)
+
+
+def test_a_new_episode_ends_the_braking_of_a_velocity() -> None:
+    arm = TwoJoints(b="velocities", acceleration=1.0)
+    for _ in range(30):
+        arm.now_s += PERIOD_S
+        arm.act(0.5, 1.0, measured=(0.5, 0.0))
+    arm.publish(False)
+    (command,) = arm.wait()
+    assert command[1] > 0.5
+    arm.guard.new_episode()
+    assert {velocity for _, velocity in arm.wait(HOLDS_AT_REST)} == {0.0}
+
+
 @pytest.mark.parametrize("stop", ["released", "deactivated"])
 def test_positions_at_rest_are_not_sent_while_a_velocity_brakes(stop: str) -> None:
     arm = TwoJoints(b="velocities", acceleration=1.0)
