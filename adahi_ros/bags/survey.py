@@ -31,7 +31,7 @@ class BagSurvey:
         missed: by topic, the number of steps dropped for a missing sample of it, and the first fault.
         measured_twice: a line for each joint that two publishers measure.
         repeated: by topic of measured joints, the messages with the stamp of the one before.
-        grey: a warning of cameras without colour; empty without one.
+        picture_faults: warnings of cameras.
         quantiles: (3, S), of 10, 50 and 90 % of the observations' numbers; empty without observations.
     """
 
@@ -41,7 +41,7 @@ class BagSurvey:
     missed: dict[str, tuple[int, str]]
     measured_twice: tuple[str, ...] = ()
     repeated: dict[str, int] = field(default_factory=dict)
-    grey: str = ""
+    picture_faults: tuple[str, ...] = ()
     quantiles: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)), compare=False)
 
 
@@ -166,6 +166,6 @@ def survey(messages: Iterable[Received], contract: Contract) -> BagSurvey:
         counts.survey(),
         measured_twice=measured.faults(),
         repeated=dict(+measured.repeated),
-        grey=passed.assembler.grey,
+        picture_faults=passed.assembler.picture_faults,
         quantiles=np.quantile(np.stack(values), (0.1, 0.5, 0.9), axis=0) if values else np.zeros((0, size)),
     )

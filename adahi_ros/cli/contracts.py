@@ -18,6 +18,7 @@ from adahi_ros.core.written_files import replacing
 if TYPE_CHECKING:
     from adahi_ros.bags.survey import BagSurvey
     from adahi_ros.contract.contract import Channel, Contract
+    from adahi_ros.core.signature import ImageInput
     from adahi_ros.protocol.description import Description, Wants
 
 
@@ -81,6 +82,9 @@ def check(
     if described is not None:
         say(f"target: {fault or 'fits'}")
     wrong = fault is not None
+    for line in () if described is None or fault else _pictures(read, described.signature.images):
+        say(f"  {line}")
+        wrong |= "must be" in line
     for bag in bags or ():
         with console.status(f"reading {bag}"):
             found = survey_bag(bag, read, namespace, say if incomplete else None)
@@ -128,6 +132,29 @@ def _target(
     return Description(
         path.stem, "replace", signature, feature_ranges=ranges[0], action_ranges=ranges[1]
     ), wants
+
+
+def _pictures(contract: Contract, wanted: Sequence[ImageInput]) -> Iterator[str]:
+    """Yield lines: what a target sees of each camera, and what spoils it."""
+    from adahi_ros.vision.images import stretches, whole
+
+    sizes = {camera.key: (camera.rows, camera.columns) for camera in contract.cameras}
+    for image in wanted:
+        size, (rows, columns) = sizes[image.name], (image.rows, image.columns)
+        unlike = stretches(size, rows, columns)
+        how = ("" if not unlike else ", with black borders" if image.padded else ", stretched") or ", whole"
+        yield f"{image.name}: {size[0]} x {size[1]}; the target sees it as {rows} x {columns}{how}"
+        least = whole(size, rows, columns) if image.padded else (rows, columns)
+        if size[0] < least[0] or size[1] < least[1]:
+            yield (
+                f"{image.name}.apply.resize: {list(size)}, must be at least {list(least)}: else the target "
+                "sees it enlarged"
+            )
+        elif image.padded and not unlike:
+            yield (
+                f"warning: {image.name}.apply.resize: {list(size)} leaves no borders to the target: where it "
+                "is not the camera's own size, the image is stretched"
+            )
 
 
 def _limits_files(contract: Contract, files: Sequence[Path]) -> list[Path]:
@@ -236,8 +263,7 @@ def _found(bag: Path, found: BagSurvey) -> Iterator[str]:
     if not found.refused:
         yield "  nothing was refused"
     yield from (f"  {fault}" for fault in found.measured_twice)
-    if found.grey:
-        yield f"  warning: {found.grey}"
+    yield from (f"  warning: {fault}" for fault in found.picture_faults)
     for topic, count in found.repeated.items():
         if not found.measured_twice:
             yield f"  warning: {topic}: {count} messages repeat the stamp of the one before"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -75,8 +76,10 @@ def init(
         if path.exists() and not overwrite:
             raise ValueError(f"--out: {path}, exists; must be another folder, or give --overwrite")
     own = metadata_of(pretrained)
-    motors = {} if calibration is None else read_json(calibration)
-    contract = _contract(own, dataset, driver, motors, unit)
+    info, motors = _info(dataset), {} if calibration is None else read_json(calibration)
+    if own.pads:  # any size fits: the one that it learned from shows as much, with the same borders
+        own = replace(own, images={key: _size(info, key, size) for key, size in own.images.items()})
+    contract = _contract(own, info, driver, motors, unit)
     limits = limits_of_task(contract["robot_type"])
     if not limits:
         raise ValueError(f"--driver: {driver}: robot_type {contract['robot_type']!r} has no shipped limits")
@@ -84,6 +87,8 @@ def init(
     state = {STATE: {"entries": list(read.named[STATE])}}
     target = {"kind": "lerobot", "folder": str(pretrained.resolve()), "rate_hz": read.rate_hz}
     target |= {"action_names": list(read.action.select), "state": state}
+    if own.pads:
+        target["images"] = {key: {"size": list(size), "padded": True} for key, size in own.images.items()}
     parameters = _parameters(own, read.rate_hz, written[0], reply_s)
     for path, values in zip(written, (contract, target, parameters, _slow(limits_path(limits))), strict=True):
         _write(path, values)
@@ -119,7 +124,7 @@ def drive(context: Context, namespace: options.Namespace = "") -> None:
 
 
 def _contract(
-    own: PolicyMetadata, dataset: Path | None, driver: str, motors: dict[str, Any], unit: str
+    own: PolicyMetadata, info: dict[str, Any], driver: str, motors: dict[str, Any], unit: str
 ) -> dict[str, Any]:
     """Return a driver's contract with the joints, the rate, the units and the cameras of a policy."""
     from adahi_ros.contract.parsing import contract_path
@@ -130,7 +135,6 @@ def _contract(
     contract: dict[str, Any] = read_yaml(contract_path(DRIVERS.get(driver, driver)))
     observed = contract["observations"].get(STATE)
     parts = [observed] if isinstance(observed, dict) else observed or []
-    info = _info(dataset)
     orders = [
         _joints(info, feature, [each["select"] for each in sources], size)
         for feature, sources, size in (
@@ -178,6 +182,13 @@ def _info(dataset: Path | None) -> dict[str, Any]:
     if not isinstance(features, dict) or not isinstance(fps, int | float):
         raise ValueError(f"{path}: must have fps and features, as LeRobot writes them")
     return info
+
+
+def _size(info: dict[str, Any], camera: str, otherwise: tuple[int, int]) -> tuple[int, int]:
+    """Return the rows and columns of a camera in the data, (rows, columns, 3) or (3, rows, columns)."""
+    found = info.get("features", {}).get(camera, {}).get("shape") or (3, *otherwise)
+    rows, columns = found[:2] if found[2] == 3 else found[1:]
+    return int(rows), int(columns)
 
 
 def _joints(info: dict[str, Any], feature: str, selects: list[list[str]], size: int) -> list[str]:

@@ -184,14 +184,15 @@ class ObservationAssembler:
         self._started = False
         self._arrived: dict[str, tuple[FieldReader | None, object] | None]  # None: a message had our names
         self._grey: dict[str, bool] = {}  # of each camera, whether every image was
+        self._stretched: dict[str, str] = {}  # by camera, what happens to its images
         self.clear()
 
     @property
-    def grey(self) -> str:
-        """A warning of cameras that showed no colour yet; empty without one."""
+    def picture_faults(self) -> tuple[str, ...]:
+        """Warnings of cameras without colour, and of images for the target that are stretched."""
         keys = ", ".join(key for key, grey in self._grey.items() if grey)
         fault = "no image has colour; if the policy learnt colours, change the encoding"
-        return f"{keys}: {fault}" if keys else ""
+        return (*([f"{keys}: {fault}"] if keys else []), *self._stretched.values())
 
     def arrived(self) -> dict[str, str]:
         """Return the topics that had a message since the last call: '', or that none has our names."""
@@ -320,9 +321,7 @@ class ObservationAssembler:
         self._pending = None
         seen = len(self.contract.cameras)
         pictured = zip(self.contract.cameras, samples[:seen], strict=True)
-        images = {camera.key: _pictured(camera, sample) for camera, sample in pictured}
-        for key, image in images.items():
-            self._grey[key] = self._grey.get(key, True) and _is_grey(image)
+        images = {camera.key: self._pictured(camera, sample) for camera, sample in pictured}
         read: list[np.ndarray] = samples[seen:]  # type: ignore[assignment]
         goal = np.empty(0)
         if self.contract.goal is not None:
@@ -350,22 +349,23 @@ class ObservationAssembler:
             features,
         )
 
+    def _pictured(self, camera: Camera, message: object) -> np.ndarray:
+        # Many robots have no cameras.
+        from adahi_ros.vision.images import from_image, is_grey, resized, stretches
+
+        key, size = camera.key, (camera.rows, camera.columns)
+        try:
+            image = from_image(message)
+            if not self.contract.encoder and stretches(image.shape, *size):
+                seen = f"{image.shape[0]} x {image.shape[1]} pixels"
+                self._stretched[key] = f"{key}: {seen} are stretched: resize to this size, the camera's own"
+            image = resized(image, *size)
+        except ImageError as error:
+            raise InputError(camera.channel.topic.lstrip("/"), str(error)) from None
+        self._grey[key] = self._grey.get(key, True) and is_grey(image)
+        return image
+
 
 def concerns(reader: FieldReader, message: object) -> bool:
     """Whether a message has any of the entries: other joints on the same topic are no fault."""
     return not reader.names_at or not reader.wanted.isdisjoint(getattr(message, reader.names_at))
-
-
-def _is_grey(image: np.ndarray) -> bool:
-    from adahi_ros.vision.images import is_grey
-
-    return is_grey(image)
-
-
-def _pictured(camera: Camera, message: object) -> np.ndarray:
-    from adahi_ros.vision.images import from_image, resized  # many robots have no cameras
-
-    try:
-        return resized(from_image(message), camera.rows, camera.columns)
-    except ImageError as error:
-        raise InputError(camera.channel.topic.lstrip("/"), str(error)) from None

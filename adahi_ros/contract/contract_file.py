@@ -244,7 +244,8 @@ class CameraFields(_Timed):
     """A camera.
 
     Attributes:
-        apply: `[resize: [ROWS, COLUMNS]]`, the size that encoder or target reads.
+        apply: `[resize: [ROWS, COLUMNS]]`: the camera's own size for a target that reads images, else the
+            encoder's. Another aspect stretches the image.
     """
 
     apply: Annotated[

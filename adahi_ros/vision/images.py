@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -264,6 +265,18 @@ def within(size: tuple[int, int], rows: int, columns: int, keeps_aspect: bool) -
     return max(1, round(size[0] * scales[0])), max(1, round(size[1] * scales[1]))
 
 
+def whole(size: Sequence[int], rows: int, columns: int) -> tuple[int, int]:
+    """Return the rows and columns of an image of `size`, with its aspect as large as fits, to a pixel."""
+    scale = min(rows / size[0], columns / size[1])
+    return max(1, round(scale * size[0])), max(1, round(scale * size[1]))
+
+
+def stretches(size: Sequence[int], rows: int, columns: int) -> bool:
+    """Whether an image of `size` has another aspect, by more than a pixel."""
+    kept = whole(size, rows, columns)
+    return rows - kept[0] > 1 or columns - kept[1] > 1
+
+
 def padded(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """Return an image (H, W, 3) uint8 at another size, with its aspect and black borders.
 
@@ -272,8 +285,7 @@ def padded(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """
     _check_picture(image)
     _check_size(rows, columns)
-    scale = min(rows / image.shape[0], columns / image.shape[1])
-    high, wide = (max(1, round(scale * side)) for side in image.shape[:2])
+    high, wide = whole(image.shape[:2], rows, columns)
     top, left = (rows - high) // 2, (columns - wide) // 2
     canvas = np.zeros((rows, columns, 3), dtype=np.uint8)
     canvas[top : top + high, left : left + wide] = resized(image, high, wide)

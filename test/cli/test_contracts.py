@@ -152,6 +152,39 @@ def test_a_target_is_compared_with_contract_limits_and_bag(tmp_path: Path, run: 
     assert "rad instead of degrees?\n" in output
 
 
+@pytest.mark.parametrize(
+    ("resize", "padded", "said", "status"),
+    [
+        ([480, 640], True, "480 x 640; the target sees it as 224 x 224, with black borders\n", 0),
+        ([480, 640], False, "480 x 640; the target sees it as 224 x 224, stretched\n", 0),
+        ([168, 224], True, "with black borders\n", 0),
+        ([96, 96], True, "apply.resize: [96, 96], must be at least [224, 224]: else the target sees it", 1),
+        ([120, 160], True, "apply.resize: [120, 160], must be at least [168, 224]: else", 1),
+        ([168, 224], False, "must be at least [224, 224]", 1),
+        ([224, 224], True, "warning: observation.images.wrist.apply.resize: [224, 224] leaves no borders", 0),
+        ([448, 448], False, "448 x 448; the target sees it as 224 x 224, whole\n", 0),
+    ],
+)
+def test_what_a_target_sees_of_a_camera_is_said(
+    resize: list[int], padded: bool, said: str, status: int, tmp_path: Path, run: Run
+) -> None:
+    key, six = "observation.images.wrist", {"shape": [6]}
+    inputs = {
+        "observation.state": {"type": "STATE", **six},
+        key: {"type": "VISUAL", "shape": [3, 224, 224]},
+    }
+    outputs = {"action": {"type": "ACTION", **six}}
+    of: dict[str, Any] = {"type": "pi0"} if padded else {}
+    pretrained(tmp_path / "policy", {}, input_features=inputs, output_features=outputs, **of)
+    target = tmp_path / "target.yaml"
+    target.write_text("{kind: lerobot, folder: policy, rate_hz: 30}")
+    values = yaml.safe_load(arm(tmp_path).read_text())
+    camera = {"topic": "wrist/image_raw", "type": "sensor_msgs/msg/Image"}
+    values["observations"][key] = {"channel": camera, "apply": [{"resize": resize}]}
+    output = run("contract", "check", arm(tmp_path, **values), "--target", target, status=status).output
+    assert said in output.replace("\n    ", " ")
+
+
 def test_a_joint_that_two_publishers_measure_in_a_bag_is_named(tmp_path: Path, run: Run) -> None:
     kind = "sensor_msgs/msg/JointState"
     types = types_of([kind])

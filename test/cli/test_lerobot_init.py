@@ -197,6 +197,21 @@ def test_the_driver_gets_lerobots_arguments(run: Run, monkeypatch: pytest.Monkey
     assert became == ["adahi_ros.nodes.robot.lerobot_arm", *own, *ros]
 
 
+def test_images_of_a_policy_that_pads_are_as_large_as_in_its_data(tmp_path: Path, run: Run) -> None:
+    inputs: dict[str, Any] = {name: {"type": "VISUAL", "shape": [3, 224, 224]} for name in CAMERAS}
+    inputs[STATE] = {"type": "STATE", "shape": [6]}
+    folder = act(tmp_path / "pi0", type="pi0", input_features=inputs)
+    path = dataset(tmp_path / "data", JOINTS) / "meta/info.json"
+    info = json.loads(path.read_text())
+    info["features"] |= {CAMERAS[0]: {"shape": [480, 640, 3]}, CAMERAS[1]: {"shape": [3, 240, 320]}}
+    path.write_text(json.dumps(info))
+    out = tmp_path / "arm"
+    run("lerobot", "init", folder, "--out", out, "--dataset", tmp_path / "data")
+    sizes = [(each.rows, each.columns) for each in load_contract(str(out / "contract.yaml")).cameras]
+    signature, *_ = described_by_files(out, yaml.safe_load((out / "target.yaml").read_text()))
+    assert [(each.rows, each.columns) for each in signature.images] == sizes == [(480, 640), (240, 320)]
+
+
 def test_a_policy_in_another_unit_does_not_fit(tmp_path: Path, run: Run) -> None:
     ticks = act(tmp_path / "ticks", [500.0] * 6, [3500.0] * 6)
     output = run("lerobot", "init", ticks, "--out", tmp_path / "arm", status=1).output

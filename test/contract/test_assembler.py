@@ -8,6 +8,8 @@ import pytest
 
 from adahi_lab.evaluation.plain_contract import plain_values, with_camera
 from adahi_lab.nodes.task_state import to_task_state
+from adahi_ros.bags.bag_reader import Received
+from adahi_ros.bags.survey import survey
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import parse_contract
@@ -363,14 +365,36 @@ def test_cameras_without_colour_are_named_until_they_show_one() -> None:
     values_of = plain_values("robot", 20.0, ["a", "b"], 2, 1, ["a"], "positions")
     contract = parse_contract(with_camera(values_of, "ball", 4, 4, for_target=True))
     inputs, frame = ObservationAssembler(contract), np.full((4, 4, 3), 7, dtype=np.uint8)
-    assert inputs.grey == ""
+    assert not inputs.picture_faults
     for step, (red, warned) in enumerate([(7, True), (7, True), (200, False), (7, False)]):
         frame[0, 0, 0] = red
         at = 10 + 50 * step
         inputs.add("camera/image_raw", to_image(frame, at * MS), at * MS)
         inputs.add(JOINTS, joints(at), at * MS)
         assert inputs.add(STATE, state(at, step=step), at * MS) is not None
-        assert inputs.grey.startswith(f"{contract.cameras[0].key}: no image has colour") == warned
+        assert [": no image has colour" in fault for fault in inputs.picture_faults] == [True] * warned
+
+
+@pytest.mark.parametrize(
+    ("encoder", "size", "said"),
+    [
+        ("", (48, 64), "48 x 64 pixels are stretched: resize to this size"),
+        ("ball", (48, 64), ""),
+        ("", (60, 62), ""),  # by a pixel
+    ],
+)
+def test_images_for_the_target_that_are_stretched_are_named(
+    encoder: str, size: tuple[int, int], said: str
+) -> None:
+    values_of = plain_values("robot", 20.0, ["a", "b"], 2, 1, ["a"], "positions")
+    contract = parse_contract(with_camera(values_of, "ball", 12, 12, for_target=True) | {"encoder": encoder})
+    frame = np.full((*size, 3), 7, dtype=np.uint8)
+    frame[..., 0] = 200
+    pictured = Received("camera/image_raw", to_image(frame, 10 * MS), 10 * MS)
+    others = Received(JOINTS, joints(10), 10 * MS), Received(STATE, state(10, step=0), 10 * MS)
+    found = survey((pictured, *others), contract)
+    assert found.observations == 1
+    assert [said in fault for fault in found.picture_faults] == [True] * bool(said)
 
 
 def test_a_topic_with_other_names_only_is_named() -> None:

@@ -369,8 +369,8 @@ class DraftPolicyNode(ManagedNode):
         permission = self._operator.permission
         if self._loop.totals.commanded and permission.holds[Hold.UNLIKE] is State.CLEAR:
             return
-        if grey := self._inputs.grey:
-            self._throttled.warning("grey", grey)
+        for fault in self._inputs.picture_faults:
+            self._throttled.warning(fault, fault)
         observed = {OBSERVATION: observation.values, **observation.named}
         unlike = self._session.unlike({name: values[None] for name, values in observed.items()})
         permission.compare(unlike)

@@ -26,6 +26,7 @@ class PolicyMetadata:
         images: rows and columns of its images, by its own names.
         instruction: it reads a sentence.
         action_scale: (A,) if known.
+        pads: it resizes images of any size itself, with borders.
     """
 
     history: int
@@ -35,6 +36,7 @@ class PolicyMetadata:
     images: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     instruction: bool = False
     action_scale: np.ndarray | None = None
+    pads: bool = False
 
 
 @dataclass(frozen=True)
@@ -219,12 +221,13 @@ def _images(
         size = entry.size or sizes.get(called)
         if size is None:
             raise ValueError(f"{where}.size: missing, must be [rows, columns]")
-        if own is not None and size != sizes[called]:
+        if own is not None and not own.pads and size != sizes[called]:
             raise ValueError(
                 f"{where}.size: {list(size)}, must be {list(sizes[called])}, what the policy reads"
             )
         own_names[name] = called
-        read.append(ImageInput(name, size[0], size[1], entry.padded))
+        padded = own is not None and own.pads if entry.padded is None else entry.padded
+        read.append(ImageInput(name, size[0], size[1], padded))
     for called in sizes:
         if called not in own_names.values():
             raise ValueError(f"images: {called} is read by the policy, must be there")

@@ -23,6 +23,7 @@ CONFIG = "config.json"
 EMPTY_CAMERA = "observation.images.empty_camera_"  # LeRobot fills it with black itself
 TASK_TYPES = ("groot", "wall_x")  # types that read the task without LeRobot's tokenizer step
 CHUNKS = ("action_chunk_size", "chunk_size", "n_action_steps")  # the first is what a plan has
+PADS = ("pi0", "pi05", "pi0_fast")  # types that pad images themselves; others say so
 COMPUTE = ("kind", "folder", "device", "dtype", "compile")
 PROCESSORS = ("policy_preprocessor.json", "policy_postprocessor.json")
 REACH = 2.5  # standard deviations, of numbers of which no range is known
@@ -90,7 +91,8 @@ def metadata_of(folder: Path) -> PolicyMetadata:
         step.get("registry_name") == "tokenizer_processor" for step in _steps(folder, PROCESSORS[0])
     )
     return PolicyMetadata(
-        history, horizon, action_dim, state, images, tokenized or config.get("type") in TASK_TYPES
+        *(history, horizon, action_dim, state, images, tokenized or config.get("type") in TASK_TYPES),
+        pads=config.get("type") in PADS or bool(config.get("resize_imgs_with_padding")),
     )
 
 

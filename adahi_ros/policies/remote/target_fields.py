@@ -67,12 +67,12 @@ class ImageEntry(Schema):
 
     Attributes:
         size: `[rows, columns]` that the policy reads. The robot sends JPEGs of at most this size.
-        padded: keep the aspect, with black borders; otherwise stretch.
+        padded: keep the aspect, with black borders; otherwise stretch. By default as the policy itself does.
         as_: the policy's own name. By default the same name.
     """
 
     size: Annotated[Listed[Count], Field(min_length=2, max_length=2)] | None = None
-    padded: bool = False
+    padded: bool | None = None
     as_: Text | None = None
 
 
