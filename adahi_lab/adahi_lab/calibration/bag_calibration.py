@@ -67,7 +67,7 @@ def calibrate_bags(
         TargetUnavailableError: the target is not available now.
         ValueError: parts do not match; names them.
     """
-    by_plans, (draft, target), plans = robot.by_plans, robot.policies, robot.plans
+    by_plans, draft, (_, target), plans = robot.by_plans, robot.draft, robot.policies, robot.plans
     say("reading")
     pair = load_pair(draft, target, backend)
     if by_plans is not None:

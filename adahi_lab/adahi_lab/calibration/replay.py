@@ -21,7 +21,9 @@ from adahi_lab.figures import Figures
 from adahi_lab.link.link_profile import LinkProfile
 from adahi_lab.methods.methods import DRAFTLESS, METHODS, gates_of_methods
 from adahi_lab.methods.recommended import BEST, Recommendation
+from adahi_ros.contract.contract import Contract
 from adahi_ros.core.signature import Signature
+from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.backends import load_policy
 
 REPLAYED = ("adahi", "hybrid", "draft", "target", "random", "uncertainty")
@@ -46,13 +48,23 @@ class Replay:
     figures: Mapping[str, Figures]
 
 
-def load_pair(draft: Path, target: Path, backend: str) -> Policies:
+def load_pair(draft: Path, target: Path, backend: str, draftless: Contract | None = None) -> Policies:
     """Load a draft and its target, each FOLDER/NAME.
+
+    Args:
+        draft: on the robot.
+        target: at the server.
+        backend: of both.
+        draftless: contract of a robot without a draft.
 
     Raises:
         ValueError: one cannot be loaded, or they do not match.
     """
-    return Policies(load_policy(draft.expanduser(), backend), load_policy(target.expanduser(), backend))
+    planning = load_policy(target.expanduser(), backend)
+    if draftless is None:
+        return Policies(load_policy(draft.expanduser(), backend), planning)
+    sizes = draftless.number_dim, draftless.goal_dim, draftless.action.size
+    return Policies(AbsentPolicy(*sizes), planning)
 
 
 def calibration_of(
@@ -129,7 +141,8 @@ def replay(
     thresholds = {name: method.threshold(bench) for name, method in methods.items()}
     costs = costs_of(measure_costs(policies.draft, policies.target))
     plan_costs = measure_plan_costs(policies) if any(method.by_plans for method in methods.values()) else {}
-    episodes, scale = range(len(recorded)), policies.draft.action_scale
+    own = policies.target if isinstance(policies.draft, AbsentPolicy) else policies.draft
+    episodes, scale = range(len(recorded)), own.action_scale
     logs, latencies, figures = {}, {}, {}
     for name, method in methods.items():
         on_method(name)

@@ -145,6 +145,14 @@ class RobotFile:
         return self._named("checkpoint", name)
 
     @property
+    def draftless(self) -> bool:
+        """Whether the robot has no policy of its own: it executes plans of its target."""
+        unnamed = not self.robot.get("checkpoint")
+        return unnamed and (
+            self._executes_plans or (self.chosen is not None and not self.robot.get("gate.name"))
+        )
+
+    @property
     def jpeg(self) -> Jpeg:
         """How images for the target are compressed."""
         quality, budget = (self._value(f"verification.jpeg_{name}") for name in Jpeg._fields)
@@ -205,7 +213,12 @@ class RobotFile:
 
     @property
     def policies(self) -> tuple[Path, Path]:
-        """Draft and target: the user's target, else the one beside the draft, else the verifier's."""
+        """Draft and target: the user's target, else the one beside the draft, else the verifier's.
+
+        Without a draft, the target twice.
+        """
+        if self.draftless and (target := self.chosen or self.target):
+            return target, target
         draft = self.draft
         beside = draft.with_name("target")
         return draft, self.chosen or (beside if self.target is None or is_policy(beside) else self.target)

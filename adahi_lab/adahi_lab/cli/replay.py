@@ -26,6 +26,7 @@ METHODS = "adahi,hybrid,draft,target,random,uncertainty"
 WITHOUT_THRESHOLDS = "hybrid,draft,target"
 WITHOUT_CODES = "deviation:replace,never:replace,target,random:replace"
 WITHOUT_EITHER = "never:replace,target"
+WITHOUT_DRAFT = "plan_8,plan_1"  # of shorter plans, as long as one
 
 
 def replay(
@@ -37,7 +38,7 @@ def replay(
         Path | None,
         Option(
             help="Parameter file of the robot, such as that of 'adahi thresholds' or one of config/best. "
-            "Default: config/ROBOT_TYPE.yaml."
+            "Default: config/ROBOT_TYPE.yaml; not needed with --contract and --target, without a draft."
         ),
     ] = None,
     calibration: options.CalibrationFile = None,
@@ -49,8 +50,8 @@ def replay(
         str | None,
         Option(
             help="Separated by commas; best, plan_K, corrector_K and intent need a target that plans. "
-            f"Default: {METHODS}, where policies share no codes {WITHOUT_CODES}, and best, where --params "
-            "uses plans."
+            f"Default: {METHODS}, where policies share no codes {WITHOUT_CODES}, without a draft "
+            f"{WITHOUT_DRAFT}, and best, where --params uses plans."
         ),
     ] = None,
     plans: Annotated[
@@ -100,10 +101,11 @@ def replay(
         out or [], picture, json_file, Path("results") / f"replay-{bags[0].stem}.png"
     )
     read = None if contract is None else load_contract(contract)
-    robot_file = RobotFile.read(_parameter_file(params, read), namespace)
+    alone = None not in (read, target) and params is None and draft is None
+    robot_file = RobotFile.absent() if alone else RobotFile.read(_parameter_file(params, read), namespace)
     robot = robot_file.with_options(contract, draft, target, instruction)
     read = robot.contract
-    if read.cameras:
+    if read.encoder:
         options.policy_there("contract: encoder", named(read.encoder, ENCODERS))
     best, (draft_there, target_there) = robot_file.by_plans, robot.policies
     options.policy_there(
@@ -113,13 +115,17 @@ def replay(
     by_plans = PlanFiles()
     if best is not None if names is None else any(NAMED[name].by_plans for name in names):
         by_plans = _plans(robot_file, draft_there, plans)
+        if robot.draftless:
+            by_plans = by_plans._replace(plans=target_there)
     thresholds = _thresholds(calibration, robot_file, robot.robot_type)
     for bag in bags:
         files_of(bag) if incomplete else closed(bag)
 
-    pair = load_pair(draft_there, target_there, backend)
+    pair = load_pair(draft_there, target_there, backend, read if robot.draftless else None)
     if names is None:
         usual = _usual(pair.share_codes, thresholds is not None)
+        if robot.draftless:
+            usual = WITHOUT_DRAFT.replace("8", str(min(8, pair.target.signature.horizon)))
         names = parse_methods(usual if best is None else f"best,{usual}")
     needed = {kind for name in names for kind in NAMED[name].needs}
     if best is not None and BEST.name in names:

@@ -111,13 +111,14 @@ def squared_error(
 
     Args:
         trajectories: E recorded episodes.
-        actions: (T, E, A) executed at the recorded observations.
+        actions: (T, E, A) executed at the recorded observations; NaN does not count, such as before the first
+            plan of a robot without a draft.
         active: (T, E) bool.
         scale: (A,).
     """
     # Transposed: active entries in the recording's order, episode by episode.
     executed = actions.transpose(1, 0, 2)[active.T]
-    return float((((executed - trajectories.actions) / scale) ** 2).mean())
+    return float(np.nanmean(((executed - trajectories.actions) / scale) ** 2))
 
 
 def area_under(rates: np.ndarray, success: np.ndarray, low: float, high: float) -> float:

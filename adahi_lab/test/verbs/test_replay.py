@@ -19,8 +19,10 @@ from adahi_lab.evaluation.task_contract import contract_values
 from adahi_lab.tasks import make
 from adahi_ros.core.assets import CHECKPOINTS, asset, named
 from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.registry import POLICIES
 from test.bags import conftest as toy
 from test.bags.conftest import run
+from test.bags.seeing import Seeing, messages, seeing_values
 from test.tiny_intents import tiny_intents
 
 OF_THE_BALL = asset("config/ball.yaml")
@@ -74,6 +76,37 @@ def test_a_file_of_ones_own_is_gone_by(ball: Path, tmp_path: Path) -> None:
     assert "ADAHI" not in output  # its threshold for an arm is unknown
     options = ("--calibration", OF_THE_BALL, "--methods", "adahi", "--contract", "ball")
     assert "ADAHI" in run("bag", "evaluate", ball, "--params", own, *options, "--out", tmp_path / "a.png")
+
+
+@pytest.fixture
+def seen(
+    in_bag: Callable[..., Path], contract_values: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A bag of a robot with cameras; beside it its contract, and a target's file."""
+    monkeypatch.setattr(latency, "REPETITIONS", 3)
+    monkeypatch.setitem(POLICIES.shipped, "seeing", Seeing)
+    bag = in_bag(messages(3))
+    (bag.parent / "arm.yaml").write_text(yaml.safe_dump(seeing_values(contract_values)))
+    (bag.parent / "target.yaml").write_text("kind: seeing")
+    return bag
+
+
+@pytest.mark.parametrize("with_file", [False, True])
+def test_a_target_alone_is_evaluated_on_bags(with_file: bool, seen: Path, tmp_path: Path) -> None:
+    contract, target, figures = seen.parent / "arm.yaml", seen.parent / "target.yaml", tmp_path / "a.json"
+    given: list[object] = ["--contract", contract]
+    if with_file:
+        gate = {"name": "age", "threshold": 1.0}
+        robot = {"checkpoint": "", "proposer.name": "plan", "wait_policy": "ahead", "gate": gate}
+        values = {"/**/draft_policy": {"ros__parameters": {**robot, "contract": str(contract)}}}
+        (tmp_path / "params.yaml").write_text(yaml.safe_dump(values))
+        given = ["--params", tmp_path / "params.yaml"]
+    written = "--out", figures, "--out", tmp_path / "a.png"
+    run("bag", "evaluate", seen, "--target", target, *given, "--instruction", "lift", *written)
+    found = json.loads(figures.read_text(), parse_constant=pytest.fail)["methods"]
+    assert list(found) == ["best"] * with_file + ["plan_4", "plan_1"]
+    assert 0 < found["plan_4"]["calls"] < found["plan_1"]["calls"] == found["plan_1"]["steps"]
+    assert all(each["mse"] > 0.0 for each in found.values())
 
 
 @pytest.fixture
