@@ -59,7 +59,8 @@ def init(
 ) -> None:
     """Write contract, target file, parameters and slow limits for a policy of LeRobot's.
 
-    It reads JSON files; LeRobot need not be installed. Exit code 1: they do not fit, for example by unit.
+    Run it on the server, where the policy is, and copy the folder to the same path on the robot. It reads
+    JSON files; LeRobot need not be installed. Exit code 1: they do not fit, for example by unit.
     """
     from adahi_ros.contract.parsing import parse_contract
     from adahi_ros.core.files import read_json

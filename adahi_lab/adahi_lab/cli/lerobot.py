@@ -10,7 +10,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from adahi_lab.cli import options
-from adahi_ros.cli.options import Namespace, number
+from adahi_ros.cli.options import Incomplete, Namespace, number
 from adahi_ros.cli.terminal import command_line, say
 
 
@@ -103,6 +103,14 @@ def export(
         bool, Option("--images", help="Of bags: images in the rows instead of videos.")
     ] = False,
     keep_failures: options.KeepFailures = False,
+    incomplete: Incomplete = False,
+    robot_type: Annotated[
+        str | None,
+        Option(
+            help="Of bags: as in the dataset to merge with, such as so_follower, which LeRobot writes for an "
+            "SO-101. Default: the contract's."
+        ),
+    ] = None,
     fps: Annotated[
         float | None,
         number("Control steps per second. Default: of the task or the contract.", 0.1, 1000.0),
@@ -125,11 +133,12 @@ def export(
 
     if is_bag(data[0]):
         options.left_out(f"data ({data[0]}) is a bag", fps=fps, joints=joints)
-        _export_bags(data, out, contract, namespace, images, keep_failures, instruction)
+        how = keep_failures, incomplete, robot_type, instruction
+        _export_bags(data, out, contract, namespace, images, *how)
         return
     of_bags = {"namespace": namespace, "images": images, "keep_failures": keep_failures}
-    given = {name: value or None for name, value in of_bags.items()}
-    options.left_out("data is no bag", contract=contract, **given)
+    of_bags |= {"incomplete": incomplete, "robot_type": robot_type, "contract": contract}
+    options.left_out("data is no bag", **{name: value or None for name, value in of_bags.items()})
     if len(data) > 1:
         raise ValueError(f"data: {data[1]}, must be one file or folder, unless bags are given")
     (source,) = data
@@ -155,6 +164,8 @@ def _export_bags(
     namespace: str,
     images: bool,
     keep_failures: bool,
+    incomplete: bool,
+    robot_type: str | None,
     instruction: str | None,
 ) -> None:
     from adahi_lab.calibration.bag_corrections import driven_steps
@@ -168,9 +179,12 @@ def _export_bags(
         raise ValueError(f"--out: {out}, is there already, must be a new folder")
     read = load_contract(contract)
     sentence = instruction or read.robot_type
-    dataset = read_dataset(bags, read, namespace, keep_failures, instruction=sentence, on_measured=say)
-    driven, said = driven_steps(bags, dataset, namespace)
-    save_filmed(out, dataset, bags, read, namespace, not images, driven if said else None)
+    lost = say if incomplete else None
+    dataset = read_dataset(
+        bags, read, namespace, keep_failures, on_loss=lost, instruction=sentence, on_measured=say
+    )
+    driven, said = driven_steps(bags, dataset, namespace, lost)
+    save_filmed(out, dataset, bags, read, namespace, not images, driven if said else None, robot_type)
     data = dataset.trajectories
     if said:
         say(f"intervention: a person drove {driven.sum()} of {len(driven)} steps")

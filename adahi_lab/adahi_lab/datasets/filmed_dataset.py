@@ -26,6 +26,7 @@ def save_filmed(
     namespace: str,
     videos: bool,
     driven: np.ndarray | None,
+    robot_type: str | None = None,
 ) -> None:
     """Write the steps of bags, each with its images, in the contract's units.
 
@@ -37,6 +38,7 @@ def save_filmed(
         namespace: of the robot.
         videos: images become videos, else a file in each row.
         driven: (T,) bool, steps that a person drove, which become `INTERVENTION`; None for no such feature.
+        robot_type: of the dataset; None for the contract's.
 
     Raises:
         ImportError: LeRobot is not installed; says what to install.
@@ -61,7 +63,7 @@ def save_filmed(
     out = LeRobotDataset.create(
         *(folder.name, int(contract.rate_hz), features),
         root=folder,
-        robot_type=contract.robot_type,
+        robot_type=robot_type or contract.robot_type,
         use_videos=videos,
     )
     ends = set(dataset.trajectories.ends.tolist())

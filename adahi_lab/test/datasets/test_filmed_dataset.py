@@ -53,10 +53,11 @@ def test_lerobot_reads_and_trains_on_what_a_bag_showed(
         lines.insert(lines.index(commands[number]) + 1, Line("draft_status", status(driven), at))
     bags = [write_bag(tmp_path / "bag3", messages(3)), write_bag(tmp_path / "bag4", lines)]
     out = tmp_path / "dataset"
-    export(bags, out, contract=str(contract), instruction="wait", images=images)
+    export(bags, out, contract=str(contract), instruction="wait", images=images, robot_type="so_follower")
     read = load_contract(str(contract))
     made = read_dataset(bags, read, instruction="wait")
     loaded = LeRobotDataset("dataset", root=out)
+    assert loaded.meta.robot_type == "so_follower"
     assert (len(loaded), loaded.num_episodes) == (len(made.stamps_ns), len(made.trajectories))
     seen = [list(observations_of(bag, read, "", instructed=True)) for bag in bags]
     off = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -91,6 +92,12 @@ def test_bags_become_a_dataset_by_lerobot_alone(
     assert "fps: 10.0, must be left out where data" in fails(*requested, "--fps", "10")
     if find_spec("lerobot") is None:
         assert "LeRobot: lerobot: not installed; pip" in fails(*requested, "--contract", contract_file)
+    cut = shutil.copytree(bag, tmp_path / "cut")
+    (cut / "metadata.yaml").unlink()
+    of_cut = ("data", "to-lerobot", cut, "--out", tmp_path / "rest", "--contract", contract_file)
+    assert "no metadata.yaml" in fails(*of_cut)
+    if find_spec("lerobot") is None:  # the bag is read
+        assert "LeRobot: lerobot: not installed; pip" in fails(*of_cut, "--incomplete")
 
 
 def test_what_is_no_policy_is_reported(tmp_path: Path, fails: Fails) -> None:
