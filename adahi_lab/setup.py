@@ -34,7 +34,6 @@ VERBS = {  # of the command `adahi`, with the function in adahi_lab/cli that is 
     "lab compare": "comparison:compare",
     "lab curve": "comparison:curve",
     "lab tune": "tuning:tune",
-    "lab learn": "learning:learn",
     "lab bench latency": "bench:latency",
     "lab bench peers": "bench:peers",
     "lab bench dds": "bench:dds",

@@ -17,6 +17,7 @@ GONE = {
     **dict.fromkeys(("adahi train gate", "adahi gate"), "the gate expected_error or online"),
     **dict.fromkeys(("adahi train rule", "adahi acceptance"), "adahi train states"),
     "adahi replay": "adahi bag evaluate",
+    "adahi learn": "adahi train policy --from-corrections",
     "adahi dataset": "adahi data from-bag",
     "adahi lerobot dataset": "adahi data from-lerobot",
     "adahi lerobot export": "adahi data to-lerobot",

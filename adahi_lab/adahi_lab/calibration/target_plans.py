@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adahi_lab.datasets.trajectories import Trajectories
-from adahi_lab.training.reservoir import repeated
+from adahi_lab.training.rows import repeated
 from adahi_lab.training.step_dataset import Moments
 from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature, Observations, Signature

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi lab learn`, and `adahi train policy --from-corrections`: learning from the target's corrections."""
+"""`adahi train policy --from-corrections`: learning from the target's corrections."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from adahi_lab.cli import options, task_options
-from adahi_lab.cli.fields import with_fields
-from adahi_lab.cli.output import fit_bar, write_json
+from adahi_lab.cli.output import fit_bar
 from adahi_lab.figures import Figures
-from adahi_ros.cli.options import Incomplete, Namespace, Overwrite, replaceable
+from adahi_ros.cli.options import Incomplete, Namespace
 from adahi_ros.cli.terminal import command_line, console, say
 from adahi_ros.core.registry import argument
 
@@ -147,8 +146,7 @@ def learn_from_bags(
     from adahi_lab.calibration.bag_corrections import WHY, read_corrections
     from adahi_lab.training.fitting import Run
     from adahi_lab.training.learn import learn_from
-    from adahi_lab.training.policy_corrections import Corrections
-    from adahi_lab.training.reservoir import Reservoir
+    from adahi_lab.training.rows import sampled
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
@@ -165,7 +163,7 @@ def learn_from_bags(
         )
     for why, count in found.left_out.items():
         say(f"left out: {count} replies: {WHY[why]}")
-    kept = Reservoir[Corrections](most, seed).add(found)
+    kept = sampled(found, most, seed)
     lessons = old(begin)
     torch.set_num_threads(1)
     with fit_bar("draft", config.steps) as on_step:
@@ -187,90 +185,3 @@ def learn_from_bags(
         return figures
     say(f"{out}: learned; old thresholds do not fit this draft: 'adahi thresholds' makes new ones")
     return figures
-
-
-@with_fields
-def learn(
-    task: task_options.TaskName,
-    out: Annotated[
-        Path,
-        Option(
-            help="Folder to write: the trained draft and the files beside it. A stopped run "
-            "continues; the result of an earlier run is replaced."
-        ),
-    ],
-    workers: task_options.Workers,
-    rounds: Annotated[int, Option(min=1, max=1000, help="Rounds of running and learning.")] = 10,
-    episodes: Annotated[int, Option(min=1, max=100_000, help="Training episodes per round.")] = 20,
-    ask: Annotated[
-        str,
-        Option(
-            help="Method that is trained: one with drafts trains the draft; one with corrected "
-            "plans, such as corrector_8, trains the corrector."
-        ),
-    ] = "adahi",
-    explore: Annotated[
-        str,
-        Option(
-            help="Method in the training episodes, such as hybrid: a request at every step. Default: --ask."
-        ),
-    ] = "",
-    rate: Annotated[
-        float | None,
-        Option(
-            callback=options.share,
-            help="Set the threshold to this transmission rate in each round. Default: leave it.",
-        ),
-    ] = None,
-    evaluated: Annotated[int, Option(min=0, max=100_000, help="Episodes to evaluate each draft.")] = 100,
-    *,
-    learning: Learning,
-    checkpoints: options.Checkpoints = None,
-    calibration: options.CalibrationFile = None,
-    recipe: Annotated[
-        Path | None, Option(help="Recipe of the draft or corrector. Default: that in config/recipes.")
-    ] = None,
-    demonstrations: task_options.DemonstrationsFile = None,
-    picture: Annotated[Path | None, options.picture("learning-TASK")] = None,
-    seed: options.Seed = 0,
-    overwrite: Overwrite = False,
-    json_file: options.JsonFile = None,
-) -> None:
-    """Learn between simulated episodes from what the target corrected."""
-    import torch
-
-    from adahi_lab.evaluation.loaded_policies import PolicyFiles, calibration_in
-    from adahi_lab.methods.methods import METHODS, parse_methods
-    from adahi_lab.reporting.curve_figure import draw_learning, learning_table
-    from adahi_lab.training.learn_corrector import CorrectorLearner
-    from adahi_lab.training.learn_draft import DraftLearner
-    from adahi_lab.training.learn_rounds import Learner, Rounds, learn_in_rounds
-    from adahi_lab.training.recipes import load_pupils
-
-    name = task_options.file_name(task)
-    how = Rounds(rounds, episodes, ask, explore, rate, evaluated, most=learning.most, seed=seed)
-    replaceable("--out", out / "draft.json", overwrite)
-    picture = options.picture_or_default(picture, f"learning-{name}")
-    begin = task_options.folder_of(task, checkpoints)
-    file = options.calibration_file(calibration, name)
-    if file is None:
-        raise ValueError(f"--calibration: none, must be given for {name}, of which none is shipped")
-    found = calibration_in(file, name, PolicyFiles(begin, "onnxruntime").load())
-    torch.set_num_threads(1)
-    config = learning.config()
-    learner: Learner[Any, Any]
-    if METHODS[parse_methods(ask)[0]].by_plans:
-        options.left_out("plans are corrected", demos=demonstrations)
-        pupils = load_pupils(options.recipe_file(recipe, f"{name}-plans")).corrector
-        with console.status("lessons to rehearse"):
-            learner = CorrectorLearner(task, begin, pupils, found, how, config, workers)
-    else:
-        lessons = old_lessons(name, recipe, demonstrations, None, workers, begin)
-        learner = DraftLearner(task, begin, lessons, found, how, config, workers)
-    figures = learn_in_rounds(learner, begin, out, how, command_line(), say)
-    write_json(json_file, figures)
-    if evaluated:
-        console.print(learning_table(figures))
-        draw_learning({name: figures}, picture)
-        say(f"picture: {picture}")
-    say(f"{out}: learned; thresholds of a draft: adahi thresholds {task} --checkpoints {out} --out FILE")

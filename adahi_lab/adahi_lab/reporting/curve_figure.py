@@ -52,32 +52,6 @@ def draw_curves(curves: Mapping[str, Curves], values: Sequence[float], axis: str
                 below.plot(values, [row["calls_per_episode"] for row in rows], **looks)
 
 
-def learning_table(figures: Figures) -> Table:
-    """Return a row per round: success and calls per episode of each look, and the applied share."""
-    looks = list(figures["rounds"][0]["looks"])
-    caption = "success, and calls an episode; learned: share of the update that was taken"
-    title = f"{figures['task']}, {figures['how']['rounds']} rounds"
-    table = narrow_table(title, ("round",), [*looks, "replies", "learned"], caption)
-    for each in figures["rounds"]:
-        found = [each["looks"][name] for name in looks]
-        cells = [f"{number(one['success_rate'])} ({one['calls_per_episode']:.1f})" for one in found]
-        update = each.get("update", {})
-        share = f"{update['share']:.3g}" if update else ""
-        table.add_row(str(each["round"]), *cells, str(update.get("new", "")), share)
-    return table
-
-
-def draw_learning(runs: Mapping[str, Figures], path: Path) -> None:
-    """Draw success with its 95 % interval above, calls per episode below, a column for each run."""
-    with _success_above_calls(list(runs), "round", path) as columns:
-        for (above, below), figures in zip(columns, runs.values(), strict=True):
-            rounds = figures["rounds"]
-            for index, name in enumerate(rounds[0]["looks"]):
-                rows = [each["looks"][name] for each in rounds]
-                draw_success(above, range(len(rows)), rows, color=f"C{index}", label=name)
-                below.plot([row["calls_per_episode"] for row in rows], color=f"C{index}")
-
-
 @contextmanager
 def _success_above_calls(titles: Sequence[str], x: str, path: Path) -> Iterator[list[tuple[Axes, Axes]]]:
     """Yield the plots of success and of calls of each column; write the figure at the end."""

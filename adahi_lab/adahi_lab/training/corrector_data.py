@@ -22,7 +22,7 @@ from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.calibration.target_plans import Planned, fresh_plans
 from adahi_lab.history import History
 from adahi_lab.tasks.episodes import World, episodes, seen_by_target
-from adahi_lab.training.reservoir import Rows
+from adahi_lab.training.rows import Rows
 from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.randomness import EpisodeStreams

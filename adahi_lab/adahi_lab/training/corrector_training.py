@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.corrector_loss import corrector_loss, weights_count
-from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, fit_further, seeded
+from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, seeded
 from adahi_lab.training.saved_weights import save_weights
 from adahi_lab.training.step_dataset import Moments
 from adahi_ros.policies.corrector.corrector_checkpoint import (
@@ -124,35 +123,3 @@ def save_with_export(directory: Path, name: str, *trained: Any) -> CorrectorChec
     checkpoint = load_corrector(directory / name)
     export(checkpoint, directory / f"{name}.onnx")
     return checkpoint
-
-
-def learn_on(
-    network: CorrectorNetwork,
-    old: tuple[np.ndarray, np.ndarray],
-    new: tuple[np.ndarray, np.ndarray],
-    rehearsal: float,
-    fit_config: FitConfig,
-    run: Run,
-    beta: float = 0.0,
-) -> tuple[CorrectorNetwork, list[float]]:
-    """Return a copy of a corrector after further training, and its losses.
-
-    Args:
-        network: is not changed.
-        old: features (N, F) and wanted corrections (N, A) of its earlier training, float32.
-        new: likewise, to learn, at least one.
-        rehearsal: share of the loss from the old ones, 0 to 1.
-        fit_config: how long and how fast.
-        run: seed, saved state and progress.
-        beta: see `corrector_loss`.
-    """
-    read, wanted = (tuple(torch.from_numpy(each) for each in pair) for pair in zip(old, new, strict=True))
-
-    def loss_at(which: int, learned: CorrectorNetwork, *rows: Tensor) -> Tensor:
-        made, log_variance = learned(read[which][rows[which]])
-        return corrector_loss(made, log_variance, wanted[which][rows[which]], beta)
-
-    terms = [(rehearsal, partial(loss_at, 0)), (1.0 - rehearsal, partial(loss_at, 1))]
-    data = digest_of(*read, *wanted, *network.state_dict().values())
-    recipe = {"rehearsal": rehearsal, "beta": beta, "data": data}
-    return fit_further(network, len(old[0]), len(new[0]), terms, fit_config, run, recipe)

@@ -18,7 +18,7 @@ from adahi_lab.history import History
 from adahi_lab.tasks.episodes import episodes, seen_by_target
 from adahi_lab.tasks.rests import Rests
 from adahi_lab.tasks.task_interface import Task
-from adahi_lab.training.reservoir import Rows
+from adahi_lab.training.rows import Rows
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.policies.intent.intent import extra_of
 from adahi_ros.policies.intent.intent_features import RepliesView

@@ -25,7 +25,7 @@ from adahi_lab.evaluation.rollout import Log
 from adahi_lab.methods.method import Method
 from adahi_lab.tasks import make
 from adahi_lab.tasks.task_interface import Task
-from adahi_lab.training.reservoir import Rows, repeated
+from adahi_lab.training.rows import Rows, repeated
 from adahi_lab.training.step_dataset import step_goals, window_indices
 
 PERSON_WEIGHT = 4  # by default; an action of a person is rarer, and was needed
@@ -158,22 +158,3 @@ def recorded_episodes(
         np.cumsum(log.active.sum(axis=0)),
     )
     return recorded, Outcome(log, world.success, world.completed, world.fulfilled)
-
-
-def corrected_episodes(
-    bench: Bench, method: Method, seed: int, episodes: Sequence[int]
-) -> tuple[Corrections, Outcome]:
-    """Run episodes with a method that drafts and waits for replies; return its corrections and outcome."""
-    run, outcome = recorded_episodes(bench, method, seed, episodes)
-    signature, log = bench.policies.draft.signature, outcome.log
-    answered = by_episode(log, log.transmitted)
-    refused = answered & by_episode(log, log.refused)
-    corrections = Corrections.of_steps(
-        replace(run, goals=run.goals[:, : signature.goal_dim]),
-        answered & ~refused,
-        by_episode(log, log.draft_action),
-        by_episode(log, log.accepted),
-        signature.history,
-        {"refused": int(refused.sum())} if refused.any() else {},
-    )
-    return corrections, outcome

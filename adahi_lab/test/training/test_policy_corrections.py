@@ -1,4 +1,4 @@
-"""Corrections of rollouts are the replies that were executed; a reservoir keeps each with the same chance."""
+"""Corrections, recorded episodes, and samples of rows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_lab.evaluation.evaluate import Comparison, Run, play
-from adahi_lab.methods.methods import METHODS, gated
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.methods.methods import METHODS
 from adahi_lab.tasks import make
-from adahi_lab.training.policy_corrections import Corrections, corrected_episodes, recorded_episodes
-from adahi_lab.training.reservoir import Reservoir
+from adahi_lab.training.policy_corrections import Corrections, recorded_episodes
+from adahi_lab.training.rows import sampled
 
 EPISODES = [7, 8, 9]
 
@@ -22,25 +22,6 @@ def numbered(first: int, count: int) -> Corrections:
     nothing = np.zeros((count, 0), dtype=np.float32)
     yes = np.ones((count, 1), dtype=bool)
     return Corrections(values[:, None], nothing, values, values, yes, ~yes[:, 0], {"ahead": 1})
-
-
-def test_they_are_what_was_requested_and_came_back(comparison: Comparison) -> None:
-    bench = comparison.bench()
-    found, outcome = corrected_episodes(bench, gated("adahi"), comparison.seed, EPISODES)
-    log = outcome.log
-    same = play(Run(METHODS["adahi"], comparison, EPISODES)).log
-    for name in vars(log):
-        np.testing.assert_array_equal(getattr(log, name), getattr(same, name))
-    requested = log.transmitted & log.active
-    assert 0 < len(found) == requested.sum() < log.active.sum()
-
-    def by_episode(values: np.ndarray) -> np.ndarray:
-        return np.concatenate([values[requested[:, number], number] for number in range(len(EPISODES))])
-
-    np.testing.assert_array_equal(found.replied, by_episode(log.action))
-    np.testing.assert_array_equal(found.drafted, by_episode(log.draft_action))
-    np.testing.assert_array_equal(found.accepted, by_episode(log.accepted))
-    assert not found.left_out
 
 
 def test_what_was_observed_and_executed_is_recorded_to_each_end(comparison: Comparison) -> None:
@@ -58,34 +39,12 @@ def test_what_was_observed_and_executed_is_recorded_to_each_end(comparison: Comp
         assert world.done[0]
 
 
-def test_the_windows_are_those_that_the_draft_read(comparison: Comparison) -> None:
-    """The draft, asked again with what is kept, gives its drafts the probabilities that it drew by."""
-    bench = comparison.bench()
-    found, _ = corrected_episodes(bench, gated("hybrid"), comparison.seed, EPISODES)
-    policy = bench.policies.draft
-    codes = np.array(list(np.ndindex((8, 8))))
-    prediction = policy.predict(found.windows, found.goals)  # type: ignore[attr-defined]
-    could = np.stack(
-        [
-            policy.decoder.decode(np.tile(each, (len(found), 1)))[:, 0]  # type: ignore[attr-defined]
-            + prediction.offset_at(np.tile(each, (len(found), 1)))[:, 0]
-            for each in codes
-        ]
-    )
-    nearest = np.abs(could - found.drafted).max(axis=2).min(axis=0)
-    assert nearest.max() < 1e-5
-
-
-def test_what_is_kept_does_not_depend_on_how_many_come_at_once() -> None:
-    whole = Reservoir[Corrections](5, 2).add(numbered(0, 30))
-    parts: Reservoir[Corrections] = Reservoir(5, 2)
-    for first in range(0, 30, 6):
-        if first == 12:  # it goes on in another process
-            state = parts.state()
-            parts = Reservoir(5, 2)
-            parts.restore(state, Corrections)
-        kept = parts.add(numbered(first, 6))
-    np.testing.assert_array_equal(whole.replied, kept.replied)
+def test_a_sample_keeps_the_order_and_each_row_with_the_same_chance() -> None:
+    kept = [sampled(numbered(0, 30), 5, seed).replied[:, 0] for seed in range(300)]
+    assert all(len(each) == 5 and np.all(np.diff(each) > 0) for each in kept)
+    counts = np.bincount(np.concatenate(kept).astype(int), minlength=30)
+    assert counts.min() > 25  # of 50
+    assert len(sampled(numbered(0, 3), 5, 2)) == 3
 
 
 def test_arrays_that_do_not_belong_together_are_refused() -> None:
@@ -96,7 +55,7 @@ def test_arrays_that_do_not_belong_together_are_refused() -> None:
     with pytest.raises(ValueError, match="replied: holds values that are not finite"):
         Corrections(some.windows, some.goals, some.drafted, replied, some.accepted, some.person)
     with pytest.raises(ValueError, match="most: 0, must be at least 1"):
-        Reservoir[Corrections](0, 0)
+        sampled(some, 0, 0)
 
 
 def test_a_persons_actions_count_several_times() -> None:

@@ -1,4 +1,4 @@
-"""`adahi lab learn`, and `adahi train policy --from-corrections`: what they say, and what they refuse."""
+"""`adahi train policy --from-corrections`: what they say, and what they refuse."""
 
 from __future__ import annotations
 
@@ -7,63 +7,11 @@ from pathlib import Path
 import pytest
 
 from adahi_ros.core.assets import asset
-from adahi_ros.policies.backends import load_policy
-from test.cli.conftest import Fails, Measured, Run
-
-SMALL = ("--steps", 3, "--workers", 1)
-
-
-@pytest.fixture(scope="module")
-def demos(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
-    path = tmp_path_factory.mktemp("demos") / "ball.safetensors"
-    run("data", "simulate", "ball", "--out", path, "--episodes", 4, "--workers", 1)
-    return path
-
-
-def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, measured: Measured) -> None:
-    out, picture = tmp_path / "out", tmp_path / "learn.png"
-    result, figures = measured(
-        *("lab", "learn", "ball", "--out", out, "--rounds", 1, "--episodes", 2, "--evaluated", 2, *SMALL),
-        *("--demos", demos, "--picture", picture, "--no-guard"),
-    )
-    assert "adahi thresholds ball --checkpoints" in result.output.replace("\n", " ")
-    values = figures["rounds"]
-    assert [each["round"] for each in values] == [0, 1]
-    assert values[0]["update"]["share"] == 1.0
-    assert picture.stat().st_size > 0
-    assert (
-        load_policy(out / "draft", "onnxruntime").digest
-        != load_policy(asset("checkpoints/ball") / "draft", "onnxruntime").digest
-    )
-    assert load_policy(out / "plans/target", "onnxruntime").signature.horizon > 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "output"),
-    [
-        (("--ask", "nobody"), "methods: 'nobody', must be of"),
-        (("--ask", "plan_8"), "ask: 'plan_8', must be of corrected plans"),
-        (("--rate", 2), "rate: 2.0, must be between 0 and 1"),
-        (("--rounds", 0), ""),
-        (("--recipe", "nowhere.yaml"), "--recipe: nowhere.yaml, no such file"),
-        (("--calibration", "nowhere.yaml"), "--calibration: nowhere.yaml, no such file"),
-        (("--calibration", asset("config/kitchen.yaml")), "calibration: made for other policies"),
-    ],
-)
-def test_learn_refuses(
-    arguments: tuple[object, ...], output: str, tmp_path: Path, run: Run, fails: Fails
-) -> None:
-    command = ("lab", "learn", "ball", "--out", tmp_path / "out", *arguments)
-    if output:
-        assert output in fails(*command)
-    else:
-        run(*command, status=2)
-    assert not (tmp_path / "out").exists()
+from test.cli.conftest import Fails
 
 
 def test_shipped_policies_are_not_replaced(fails: Fails) -> None:
     shipped = asset("checkpoints/ball")
-    assert "is shipped; must be another place" in fails("lab", "learn", "ball", "--out", shipped)
     output = fails("train", "ball", "--from-corrections", "bag", "--out", shipped)
     assert "is shipped; must be another place" in output
 

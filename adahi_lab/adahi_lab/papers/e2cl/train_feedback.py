@@ -24,7 +24,7 @@ from adahi_lab.papers.e2cl.self_correction import SelfCorrection, inputs_of
 from adahi_lab.tasks import make
 from adahi_lab.tasks.episodes import World, episodes, seen_by_target
 from adahi_lab.training.fitting import FitConfig, Run, fit
-from adahi_lab.training.reservoir import Rows
+from adahi_lab.training.rows import Rows
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.randomness import EpisodeStreams

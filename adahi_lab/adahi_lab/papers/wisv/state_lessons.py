@@ -23,7 +23,7 @@ from adahi_lab.papers.wisv.hidden_states import packed_states
 from adahi_lab.parallel import Job, run_jobs
 from adahi_lab.tasks import make
 from adahi_lab.tasks.episodes import World, episodes, seen_by_target
-from adahi_lab.training.reservoir import Rows
+from adahi_lab.training.rows import Rows
 from adahi_ros.core.proposal import sample
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import Observations
