@@ -141,9 +141,9 @@ from adahi_ros.nodes.server.target_verifier_parameters import EngineSource
 class Elsewhere(EngineSource):
     region: str = argument("near", "Where the policies compute")
 
-    def open(self, values, warn, away, say):
-        say(f"computes {self.region} from here")
-        return super().open(values, warn, away, say)
+    def open(self, values, warn, away):
+        warn(f"computes {self.region} from here")
+        return super().open(values, warn, away)
 """
 REMOTE = """
 import json
@@ -393,7 +393,7 @@ def test_the_nodes_take_them_and_refuse_what_is_broken(outside: Path) -> None:
     message = "adahi_ros.gates: 'torn' of torn: no_such_module:Gate cannot be imported"
     assert re.search(rf"\[ERROR\].*: {message} .*; keeps the former gate", output)
     assert re.search(rf"\[ERROR\].*: cannot be configured: {message}", output)
-    assert "target computes far from here" in output
+    assert "computes far from here" in output
     gone = (f"{was}: gone since 0.4.0, must be proposer.{now}" for was, now in FORMER_NAMES)
     assert f"cannot be configured: {'; '.join(gone)}" in output
 

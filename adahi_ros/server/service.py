@@ -61,13 +61,11 @@ class LoadedTarget:
         engine: replies.
         description: of the target, with its name.
         device: where it computes.
-        state: returns whether it is loaded, for people; None where it always is.
     """
 
     engine: Engine
     description: Description
     device: str = "cpu"
-    state: Callable[[], str] | None = None
 
 
 class ServedTargets:

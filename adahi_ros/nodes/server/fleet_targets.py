@@ -42,12 +42,10 @@ class FleetTargets(EngineSource):
 
     _policies: RayPolicies | None = field(default=None, init=False)
 
-    def open(self, values: TargetVerifierParameters, warn: Say, away: Say, say: Say) -> list[LoadedTarget]:
+    def open(self, values: TargetVerifierParameters, warn: Say, away: Say) -> list[LoadedTarget]:
         """See `EngineSource`; deploys the policies if necessary."""
         if not self.file:
             raise ParameterError("engine.file: '', must name the file of a fleet for engine.name:=ray")
-        if values.idle_unload_s:
-            raise ParameterError(f"idle_unload_s: {values.idle_unload_s:g}, must be 0 with engine.name:=ray")
         try:
             path = Path(self.file).expanduser()
             fleet = read_fleet(path if path.is_absolute() else asset(FLEETS) / path)

@@ -135,7 +135,7 @@ class TargetVerifierNode(ManagedNode):
         self._values = values
         source = ENGINES.made("engine", values.engine.name, values.engine.arguments)
         self._opened.callback(source.close)
-        first, *others = targets = source.open(values, self.get_logger().warning, self._away, self._say)
+        first, *others = targets = source.open(values, self.get_logger().warning, self._away)
         self._service = VerificationService(ServedTargets(first))
         self._opened.callback(delattr, self, "_service")  # frees memory before the next policy is loaded
         self._watch = HealthWatch()
@@ -156,9 +156,6 @@ class TargetVerifierNode(ManagedNode):
 
     def _away(self, why: str) -> None:
         self.get_logger().warning(f"target unavailable; each request tries again: {why}")
-
-    def _say(self, text: str) -> None:
-        self.get_logger().info(f"target {text}")
 
     def _describe(
         self, request: DescribeTarget.Request, response: DescribeTarget.Response
@@ -184,7 +181,7 @@ class TargetVerifierNode(ManagedNode):
         def load() -> None:
             from adahi_ros.nodes.server.added_target import load_target
 
-            made = load_target(values, default, self._away, self._say)
+            made = load_target(values, default, self._away)
             if self.executor is not None:
                 self.executor.create_task(loaded, made)
 
@@ -245,16 +242,13 @@ class TargetVerifierNode(ManagedNode):
     def _health(self) -> Health:
         shared = self._service.shared_names(time.monotonic())
         scheduler = self._scheduler
-        targets = self._service.targets
-        device = targets.named("").device
-        states = {name: targets.named(name).state for name in targets.names}
-        loaded = {f"target.{name}": state() for name, state in states.items() if state is not None}
+        device = self._service.targets.named("").device
         return self._watch.report(
             self._service.counts,
             shared,
             serving=scheduler is not None,
             waiting_most=0 if scheduler is None else scheduler.most_waited(),
-            machine={"device": device, **loaded, **memory_figures(device)},
+            machine={"device": device, **memory_figures(device)},
         )
 
 

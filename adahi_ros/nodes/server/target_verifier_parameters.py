@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.assets import CHECKPOINTS, named
@@ -42,19 +42,18 @@ class EngineSource:
 
     loads_targets: bool = True
 
-    def open(self, values: TargetVerifierParameters, warn: Say, away: Say, say: Say) -> list[LoadedTarget]:
+    def open(self, values: TargetVerifierParameters, warn: Say, away: Say) -> list[LoadedTarget]:
         """Load the targets, the default one first; `target_by` makes one of a `Verifier`.
 
         Args:
             values: parameters of the verifier.
             warn: called with warnings, in any thread.
             away: called with the reason if a target cannot plan now, in any thread.
-            say: called with log texts on a target, in any thread.
 
         Raises:
             ValueError: one cannot be loaded; names the parameter, its value and what is allowed.
         """
-        return [served_target(values, away, say)]
+        return [served_target(values, away)]
 
     def close(self) -> None:
         """End what computes elsewhere; called before the node opens targets again, and at its end."""
@@ -153,13 +152,6 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         " the file has",
     )
     seed: int = parameter(0, "Seed of the target's random draws", 0, LARGEST_INTEGER)
-    idle_unload_s: float = parameter(
-        0.0,
-        "Unload a target that no robot requests for this time, s; requests get STATUS_BUSY while it loads"
-        " again. 0: never",
-        0.0,
-        86400.0,
-    )
     rule: RuleParameters = group(RuleParameters)
     temperature: float = parameter(1.0, "Temperature of the target's distributions", 1e-3, 100.0)
     added_compute_s: float = parameter(
@@ -213,38 +205,8 @@ def compute_arguments(values: TargetVerifierParameters) -> dict[str, object]:
     return {name: value for name in COMPUTE if (value := getattr(values, name))}
 
 
-def served_target(
-    values: TargetVerifierParameters,
-    away: Callable[[str], None],
-    say: Callable[[str], object] = lambda text: None,
-) -> LoadedTarget:
+def served_target(values: TargetVerifierParameters, away: Say) -> LoadedTarget:
     """Load a verifier's policy, and run it once.
-
-    Args:
-        values: parameters of the verifier.
-        away: called with the reason if a policy behind a server cannot plan now.
-        say: called with log texts of unloading and loading, in any thread.
-
-    Raises:
-        ParameterError: it cannot be loaded, or does not fit the other parameters; names the parameter, its
-            value and what is allowed.
-        ValueError: likewise.
-    """
-    started_s = time.monotonic()
-    verifier, device = _loaded(values, away)
-    name = target_name(values.target_name, values.checkpoint)
-    if not values.idle_unload_s:
-        return target_by(values, name, TargetWorker(verifier), device)
-    from adahi_ros.nodes.server.idle_target import IdleTarget
-
-    took_s = time.monotonic() - started_s
-    said = (lambda text: say(f"{name!r}: {text}")), (lambda text: away(f"{name!r}: {text}"))
-    idle = IdleTarget(verifier, lambda: _loaded(values, away)[0], took_s, values.idle_unload_s, *said)
-    return replace(target_by(values, name, idle, device), state=lambda: idle.state)
-
-
-def _loaded(values: TargetVerifierParameters, away: Callable[[str], None]) -> tuple[TargetVerifier, str]:
-    """Load a verifier's policy, and run it once; return the verifier and where the policy computes.
 
     Args:
         values: parameters of the verifier.
@@ -278,7 +240,8 @@ def _loaded(values: TargetVerifierParameters, away: Callable[[str], None]) -> tu
     except (OSError, ValueError) as error:
         of_rule = str(error).partition(":")[0] in values.rule.arguments
         raise ParameterError(f"rule.{error}" if of_rule else str(error)) from error
-    return verifier, device
+    name = target_name(values.target_name, values.checkpoint)
+    return target_by(values, name, TargetWorker(verifier), device)
 
 
 def _encoder_of_intents(name: str) -> ReplyEncoder:

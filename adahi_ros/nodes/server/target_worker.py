@@ -41,13 +41,6 @@ class TargetWorker:
             thread.start()
             weakref.finalize(self, self._work.put, None)
 
-    def close(self) -> None:
-        """Wait for the batches, and end the threads, so that nothing refers to the verifier."""
-        for _ in self._threads:
-            self._work.put(None)
-        for thread in self._threads:
-            thread.join()
-
     def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
         """See `Verifier`."""
         verdicts: Future[Verdicts] = Future()

@@ -111,5 +111,5 @@ def test_the_encoder_of_intents_is_for_the_default_target(
     loaded: list[TargetVerifierParameters] = []
     monkeypatch.setattr(added_target, "served_target", lambda values, *_: loaded.append(values))
     values = TargetVerifierParameters(checkpoint="ball/target", target_name=name, intent="plans/intent")
-    added_target.load_target(values, "arm", lambda why: None, lambda text: None)
+    added_target.load_target(values, "arm", lambda why: None)
     assert [each.intent for each in loaded] == [intent]
