@@ -88,9 +88,6 @@ class Learning:
 
     steps: int = argument(300, "Optimizer steps of an update.", 1, 1_000_000)
     rehearsal: float = argument(0.5, "Share of the old demonstrations in the loss.", 0.0, 1.0)
-    pull: float = argument(
-        0.0, "Of a draft: weight of its divergence from the old draft, at old demonstrations.", 0.0, 1e6
-    )
     worse: float = argument(
         0.02, "Largest allowed rise of the loss on held-out demonstrations, as a share.", 0.0
     )
@@ -102,7 +99,7 @@ class Learning:
         from adahi_lab.training.learn import LearningConfig
 
         worse = float("inf") if self.no_guard else self.worse
-        return LearningConfig(self.rehearsal, self.pull, self.steps, worse, person_weight)
+        return LearningConfig(self.rehearsal, self.steps, worse, person_weight)
 
 
 @dataclass(frozen=True)

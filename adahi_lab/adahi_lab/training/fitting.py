@@ -7,10 +7,9 @@ an uninterrupted one.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -288,38 +287,6 @@ def fit(
         module.load_state_dict(average.module.state_dict())
     module.eval()
     return losses
-
-
-def fit_further(
-    module: M,
-    old: int,
-    new: int,
-    terms: Sequence[tuple[float, Callable[[M, Tensor, Tensor], Tensor]]],
-    config: FitConfig,
-    run: Run,
-    recipe: dict,
-) -> tuple[M, list[float]]:
-    """Return a copy of a module after further training, and the loss of every step.
-
-    Args:
-        module: is not changed.
-        old: number of examples of its earlier training.
-        new: number of new examples.
-        terms: weights of losses; each loss takes the copy, and rows (B,) of the old and of the new examples.
-            Losses with weight 0 are left out.
-        config: how long and how fast.
-        run: seed, saved state and progress.
-        recipe: see `fit`.
-    """
-    learned = copy.deepcopy(module).requires_grad_(True)
-
-    def loss_of(batch: Tensor) -> Tensor:
-        rows = batch % old, batch // old  # one draw gives separate batches of old and new examples
-        losses = (weight * term(learned, *rows) for weight, term in terms if weight > 0.0)
-        return sum(losses, start=torch.zeros(()))
-
-    losses = fit(learned, loss_of, old * new, config, run, recipe)
-    return learned.requires_grad_(False), losses
 
 
 def input_moments(observation: Moments, goal: Moments) -> InputMoments:

@@ -26,7 +26,7 @@ from adahi_lab.training.recipes import F
 from adahi_lab.training.staging import STATES, StagedFolder
 from adahi_lab.training.tokenizer import ActionTokenizer
 from adahi_lab.training.vqbet_files import save_with_export
-from adahi_lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
+from adahi_lab.training.vqbet_finetuning import Actions, fine_tune, log_likelihood, mean_loss
 from adahi_lab.training.vqbet_training import CodeFitConfig, Demonstrated
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
@@ -52,10 +52,11 @@ HELD_OUT = 10  # one of so many demonstrations measures forgetting
 
 
 @dataclass(frozen=True)
-class LearningConfig(Keeping):
+class LearningConfig:
     """How to learn from corrections.
 
     Attributes:
+        rehearsal: share of the loss from old demonstrations, 0 to 1; at 1 nothing new is learned.
         steps: optimizer steps of an update; the draft's recipe has the other settings.
         worse: largest share by which the loss on held-out demonstrations may exceed its lowest value so far.
             A larger update is applied half, a quarter or an eighth of the way, or not at all, see
@@ -66,12 +67,14 @@ class LearningConfig(Keeping):
         ValueError: a value is out of range; names field, value and range.
     """
 
+    rehearsal: float = 0.5
     steps: int = 300
     worse: float = 0.02
     person_weight: int = PERSON_WEIGHT
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        if not 0.0 <= self.rehearsal <= 1.0:
+            raise ValueError(f"rehearsal: {self.rehearsal}, must be 0 to 1")
         if self.steps < 1:
             raise ValueError(f"steps: {self.steps}, must be at least 1")
         if not self.worse >= 0.0:
@@ -211,7 +214,7 @@ def update(
         return Update(model, [], {**figures, **nothing})
     taught = lessons.actions(corrections.weighted(config.person_weight))
     fit, rehearsed = config.fit(lessons.config), lessons.rehearsed
-    learned, losses = fine_tune(model, lessons.tokenizer, rehearsed, taught, fit, config, run)
+    learned, losses = fine_tune(model, lessons.tokenizer, rehearsed, taught, fit, config.rehearsal, run)
     now, taken = learned_within(model, learned, lessons.forgotten, config.worse, best)
     figures["log_likelihood"] = {
         "before": log_likelihood(model, taught),

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finetunes a trained VQ-BeT on single actions at single steps, with limited forgetting.
 
-Three means limit forgetting. Each batch has a part of the earlier training data (rehearsal). A
-Kullback-Leibler term pulls its distributions there towards the initial ones (as Li and Hoiem, "Learning
-without Forgetting", 2016, but with the demonstrations). The caller may compare `mean_loss` on demonstrations
-before and after.
+Two means limit forgetting. Each batch has a part of the earlier training data (rehearsal). The caller may
+compare `mean_loss` on demonstrations before and after.
 """
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,35 +15,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from adahi_lab.training.fitting import Run, digest_of, fit_further
+from adahi_lab.training.fitting import Run, digest_of, fit
 from adahi_lab.training.tokenizer import ActionTokenizer
 from adahi_lab.training.vqbet_training import CodeFitConfig, Demonstrated, windows_loss
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 
 BATCH = 2048  # for evaluation only
-
-
-@dataclass(frozen=True)
-class Keeping:
-    """Limits of forgetting during finetuning.
-
-    Attributes:
-        rehearsal: share of the loss from old demonstrations, 0 to 1; at 1 nothing new is learned.
-        pull: weight of the Kullback-Leibler divergence, in nats per code, from the initial distributions at
-            old demonstrations.
-
-    Raises:
-        ValueError: a value is out of range; names field, value and range.
-    """
-
-    rehearsal: float = 0.5
-    pull: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.rehearsal <= 1.0:
-            raise ValueError(f"rehearsal: {self.rehearsal}, must be 0 to 1")
-        if not 0.0 <= self.pull < np.inf:
-            raise ValueError(f"pull: {self.pull}, must be finite and not negative")
 
 
 @dataclass(frozen=True)
@@ -95,7 +71,7 @@ def fine_tune(
     old: Demonstrated,
     new: Actions,
     config: CodeFitConfig,
-    keeping: Keeping,
+    rehearsal: float,
     run: Run,
 ) -> tuple[VQBeT, list[float]]:
     """Return a finetuned copy of a network, and its losses.
@@ -106,30 +82,31 @@ def fine_tune(
         old: its earlier training data.
         new: actions to learn, at least one.
         config: how long and how fast, and the loss.
-        keeping: limits of forgetting.
+        rehearsal: share of the loss from old demonstrations, 0 to 1; at 1 nothing new is learned.
         run: seed, saved state and progress.
     """
     table = torch.from_numpy(tokenizer.freeze().table)
-    terms = [
-        (keeping.rehearsal, lambda now, rows, _: windows_loss(now, *old.at(rows), table, config)),
-        (1.0 - keeping.rehearsal, lambda now, _, rows: windows_loss(now, *new.at(rows), table, config)),
-        (keeping.pull, lambda now, rows, _: _divergence(model, now, *old.at(rows)[:2])),
-    ]
+    learned = copy.deepcopy(model).requires_grad_(True)
+
+    def loss_of(batch: Tensor) -> Tensor:
+        of_old, of_new = batch % len(old), batch // len(old)  # one draw gives separate batches of both
+        loss = torch.zeros(())
+        if rehearsal > 0.0:
+            loss = loss + rehearsal * windows_loss(learned, *old.at(of_old), table, config)
+        if rehearsal < 1.0:
+            loss = loss + (1.0 - rehearsal) * windows_loss(learned, *new.at(of_new), table, config)
+        return loss
+
     recipe = {
-        "keeping": {"rehearsal": keeping.rehearsal, "pull": keeping.pull},
+        "rehearsal": rehearsal,
         "data": digest_of(
             *(old.observations, old.goals, old.chunks, new.windows, new.goals, new.chunks),
             *model.state_dict().values(),
             *tokenizer.state_dict().values(),
         ),
     }
-    return fit_further(model, len(old), len(new), terms, config, run, recipe)
-
-
-def _divergence(before: VQBeT, now: VQBeT, windows: Tensor, goals: Tensor) -> Tensor:
-    with torch.no_grad():
-        was = F.log_softmax(before(windows, goals)[0], dim=-1)
-    return (was.exp() * (was - F.log_softmax(now(windows, goals)[0], dim=-1))).sum(dim=-1).mean()
+    losses = fit(learned, loss_of, len(old) * len(new), config, run, recipe)
+    return learned.requires_grad_(False), losses
 
 
 @torch.no_grad()

@@ -102,7 +102,15 @@ def test_a_folder_gets_the_draft_and_all_beside_it(
     assert {path.name: path.read_bytes() for path in out.iterdir()} == files
 
 
-@pytest.mark.parametrize(("values", "lines"), [({"worse": -0.1}, "worse: -0.1"), ({"steps": 0}, "steps: 0")])
+@pytest.mark.parametrize(
+    ("values", "lines"),
+    [
+        ({"worse": -0.1}, "worse: -0.1"),
+        ({"steps": 0}, "steps: 0"),
+        ({"rehearsal": 1.5}, "rehearsal: 1.5, must be 0 to 1"),
+        ({"rehearsal": float("nan")}, "rehearsal: nan"),
+    ],
+)
 def test_ways_to_learn_out_of_range_are_refused(values: dict[str, float], lines: str) -> None:
     with pytest.raises(ValueError, match=lines):
         LearningConfig(**values)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.training.fitting import Run
 from adahi_lab.training.tokenizer import ActionTokenizer
 from adahi_lab.training.vqbet_files import load_tokenizer
-from adahi_lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood
+from adahi_lab.training.vqbet_finetuning import Actions, fine_tune, log_likelihood
 from adahi_lab.training.vqbet_training import CodeFitConfig, Demonstrated
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
@@ -53,10 +53,10 @@ Tune = Callable[..., tuple[VQBeT, list[float]]]
 
 @pytest.fixture(scope="module")
 def tune(model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, other: Actions) -> Tune:
-    """From what keeps it, and what is new, to the network that has learned on, and its losses."""
+    """From the share of what is old, and what is new, to the network that has learned on, and its losses."""
 
-    def learn(keeping: Keeping, new: Actions = other, run: Run | None = None) -> tuple[VQBeT, list[float]]:
-        return fine_tune(model, tokenizer, old, new, FIT, keeping, run or Run(1))
+    def learn(rehearsal: float, new: Actions = other, run: Run | None = None) -> tuple[VQBeT, list[float]]:
+        return fine_tune(model, tokenizer, old, new, FIT, rehearsal, run or Run(1))
 
     return learn
 
@@ -66,18 +66,18 @@ def same(one: VQBeT, other: VQBeT) -> bool:
 
 
 def test_what_is_taught_gets_likelier(model: VQBeT, other: Actions, tune: Tune) -> None:
-    assert log_likelihood(tune(Keeping())[0], other) > log_likelihood(model, other) + 1.0
+    assert log_likelihood(tune(0.5)[0], other) > log_likelihood(model, other) + 1.0
 
 
 def test_the_network_that_it_begins_with_stays_as_it_is(model: VQBeT, tune: Tune) -> None:
     was = copy.deepcopy(model)
-    tune(Keeping(pull=1.0))
+    tune(0.5)
     assert same(model, was)
 
 
 def test_at_a_rehearsal_of_one_it_does_not_matter_what_is_new(other: Actions, tune: Tune) -> None:
     twisted = Actions(other.windows, other.goals, other.codes.flip(0) * 0, other.chunks)
-    assert same(tune(Keeping(1.0))[0], tune(Keeping(1.0), twisted)[0])
+    assert same(tune(1.0)[0], tune(1.0, twisted)[0])
 
 
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tune: Tune, other: Actions, tmp_path: Path) -> None:
@@ -87,13 +87,13 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tune: Tune, other: Acti
 
     state = tmp_path / "draft.training.safetensors"
     with pytest.raises(EOFError):
-        tune(Keeping(), other, Run(1, state, 20, on_step=stop))
-    again, losses = tune(Keeping(), other, Run(1, state, 20))
-    whole, expected = tune(Keeping())
+        tune(0.5, other, Run(1, state, 20, on_step=stop))
+    again, losses = tune(0.5, other, Run(1, state, 20))
+    whole, expected = tune(0.5)
     assert losses == expected
     assert same(again, whole)
     with pytest.raises(ValueError, match="from a run with other settings or data"):
-        tune(Keeping(0.4), other, Run(1, state))
+        tune(0.4, other, Run(1, state))
 
 
 def test_a_code_of_several_actions_is_refused(make_checkpoints: Callable[..., Path]) -> None:
@@ -101,16 +101,3 @@ def test_a_code_of_several_actions_is_refused(make_checkpoints: Callable[..., Pa
     windows, goals = np.zeros((1, H, 6), np.float32), np.zeros((1, 2), np.float32)
     with pytest.raises(ValueError, match=r"tokenizer.chunk_length: 8, must be 1"):
         Actions.from_windows(windows, goals, np.zeros((1, 2), np.float32), tokenizer)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"rehearsal": 1.5}, "rehearsal: 1.5, must be 0 to 1"),
-        ({"rehearsal": float("nan")}, "rehearsal: nan"),
-        ({"pull": -1.0}, "pull: -1.0, must be finite and not negative"),
-    ],
-)
-def test_values_out_of_range_are_refused(values: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Keeping(**values)
