@@ -33,14 +33,14 @@ def _checkout(package: str) -> list[Path]:
 
 def roots() -> list[Path]:
     """Return the checkouts or, installed, the folders below which shipped files may be."""
-    checkout = Path(__file__).resolve().parents[2]
-    if (checkout / "package.xml").is_file():
-        return [checkout, *(folder for package in _added() for folder in _checkout(package))]
+    checkout, found, packages = Path(__file__).resolve().parents[2], [], ["adahi_ros", *_added(), DATA]
+    if (checkout / "package.xml").is_file():  # others may be installed, as in a sourced workspace
+        found = [checkout, *(folder for package in _added() for folder in _checkout(package))]
+        packages = [package for package in _added() if not _checkout(package)]
     # Installed at PREFIX/lib/pythonX.Y/site-packages (or dist-packages): share/ is at PREFIX.
-    sourced = [prefix for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix]
-    prefixes = [*Path(__file__).parents, *map(Path, sourced)]
-    packages = ("adahi_ros", *_added(), DATA)
-    return [path for at in prefixes for name in packages if (path := at / "share" / name).is_dir()]
+    sourced = filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep))
+    shares = [prefix / "share" for prefix in (*Path(__file__).parents, *map(Path, sourced))]
+    return found + [path for share in shares for name in packages if (path := share / name).is_dir()]
 
 
 def asset(relative: str) -> Path:
