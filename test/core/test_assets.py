@@ -85,9 +85,7 @@ def test_the_package_of_checkpoints_is_found_in_any_sourced_workspace(
     monkeypatch.setenv("AMENT_PREFIX_PATH", f"/nowhere:{tmp_path / 'other'}")
     assert installed.named("kitchen/plans/target", "checkpoints") == plans / "target"
     assert installed.shipped("checkpoints/kitchen")
-    (
-        Path(str(installed.__file__)).parents[2] / "package.xml"
-    ).touch()  # a checkout, with another package installed
+    Path(str(installed.__file__)).parents[2].joinpath("package.xml").touch()  # a checkout
     monkeypatch.setattr(installed, "_added", lambda: ("adahi_checkpoints",))
     assert installed.named("kitchen/plans/target", "checkpoints") == plans / "target"
 
