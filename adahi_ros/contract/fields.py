@@ -66,16 +66,16 @@ def _itself(message: object, topic: str) -> object:
     return message
 
 
-def _first_point(message: Any, topic: str) -> Any:
+def _last_point(message: Any, topic: str) -> Any:
     if len(message.points) == 0:
         raise InputError(f"{topic}.points", "none, must be at least one")
-    return message.points[0]
+    return message.points[-1]
 
 
 NAMED = {
     "sensor_msgs/msg/JointState": _Naming("name", ("position", "velocity", "effort"), _itself),
     "trajectory_msgs/msg/JointTrajectory": _Naming(
-        "joint_names", ("positions", "velocities", "accelerations", "effort"), _first_point
+        "joint_names", ("positions", "velocities", "accelerations", "effort"), _last_point
     ),
     "control_msgs/msg/JointJog": _Naming("joint_names", ("displacements", "velocities"), _itself),
 }

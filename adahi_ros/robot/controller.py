@@ -377,10 +377,6 @@ class Controller:
         if self._observes and not committed:
             self._proposer.observe_reply(requested_at, verdict.rows(sound), who[sound])
 
-    def coming(self, count: int) -> np.ndarray:
-        """Return the plans' actions (B, count, A) from the present step on; NaN where there is none."""
-        return self._plan.coming(self._next - 1, count)
-
     def executed(self, actions: np.ndarray) -> None:
         """Add the commanded actions, (B, A) in action units, to the average; not called without a command."""
         self._deviation.update(actions)

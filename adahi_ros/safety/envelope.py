@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_ros.core.command_curve import Schedule
 from adahi_ros.core.registry import at_place
 from adahi_ros.safety.entry_limits import LARGEST
 from adahi_ros.safety.governors import GOVERNORS, Governor, interventions_of
@@ -24,6 +25,7 @@ SHORTEST_S = 1e-9  # the clocks' resolution; shorter intervals count as 0
 # In periods after the last command. The robot reaches a command in one period and then stands still. Timers
 # jitter, so its velocity fades: the rest is never more than its mean velocity since then.
 FADES, RESTS = 1.0, 1.5
+RESTS_ON_CURVE = 2.0  # the same, where a controller follows the curve of the commands (`command_curve.py`)
 PAUSE_S = 0.07  # in a shorter pause no arm moves far, and a controller of velocities keeps its velocity
 BRAKES = 1.1  # a hold after this time does not move a robot at standstill
 HOLDS_AT_REST = 3  # several, because one may be lost
@@ -76,6 +78,8 @@ class Envelope:
             at_place(GOVERNORS[kind])(limits, place, self.period_s) for place, kind in enumerate(each)
         ]
         self._unknown = [math.nan] * len(limits.names)
+        self.rests = RESTS
+        """Periods after the last command until the robot stands."""
         self.reset()
 
     def reset(self) -> None:
@@ -227,7 +231,7 @@ class Envelope:
 
     def _slow(self, elapsed_s: float, reached: bool = False) -> None:
         """Let the commanded velocity fade after the robot has reached its last command."""
-        share = (RESTS - elapsed_s / self.period_s) / (RESTS - FADES)
+        share = (self.rests - elapsed_s / self.period_s) / (self.rests - FADES)
         if share < 1.0:
             unknown = share <= 0.0 and elapsed_s >= PAUSE_S
             for governor in self._governors:
@@ -318,19 +322,6 @@ class Unwrapped:
         return np.where(self._continuous, nearest_turn(measured, commanded), measured)
 
 
-def fastest(start: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return the largest speed (A,) of a cubic with its mean velocity at its end.
-
-    Its velocity is start + 4 (mean - start) t - 3 (mean - start) t^2 with t from 0 to 1. The extremum
-    at t = 2/3 exceeds the mean by a third of the change (Hermite).
-
-    Args:
-        start: (A,) velocity at its start.
-        mean: (A,) displacement over its duration, also the velocity at its end.
-    """
-    return np.maximum(np.abs(start), np.abs(mean + (mean - start) / 3.0))
-
-
 def stopping_path(start: np.ndarray, speeds: np.ndarray, limits: Limits) -> np.ndarray:
     """Return positions (P, A) of a braking arm: at the start, on the way, and at rest.
 
@@ -355,6 +346,8 @@ class Motion:
         moved_s: when the last command was made that may have moved the arm; or (A,), of each entry.
         at: (A,), the last command; None before the first.
         speeds: (A,), mean velocities towards it; None where they are unknown.
+        before: (A,), where the last command began.
+        schedule: of a controller that interpolates; None where each command begins when it is made.
         interval_s: between the last two commands, at most a period.
         moving: the commands may move the arm, or may have been lost.
         rested: (A,), commands at rest so far of each entry, in the present hold; 0 for all.
@@ -368,6 +361,8 @@ class Motion:
     moved_s: float | np.ndarray
     at: np.ndarray | None = None
     speeds: np.ndarray | None = None
+    before: np.ndarray | None = None
+    schedule: Schedule | None = None
     interval_s: float = 0.0
     moving: bool = False
     rested: np.ndarray | int = 0
@@ -375,20 +370,37 @@ class Motion:
     anywhere: bool = True
     pressed_at: np.ndarray | None = None
 
+    def since_s(self, now_s: float) -> float:
+        """Return the time from the begin of the last command to that of one made now."""
+        if self.schedule is None:
+            return now_s - self.put_s
+        return self.schedule.next_s(now_s) - self.schedule.due_s
+
     def elapsed_s(self, now_s: float) -> float:
-        """Return the time since the last command, for the next one."""
-        elapsed_s, self.put_s = now_s - self.put_s, now_s
+        """Do as `since_s`, for a command that is made now."""
+        elapsed_s, self.put_s = self.since_s(now_s), now_s
         self.interval_s = min(elapsed_s, self.period_s)
+        if self.schedule is not None:
+            self.schedule.due_s = self.schedule.next_s(now_s)
         return elapsed_s
+
+    @property
+    def reached_s(self) -> float:
+        """When the arm has reached the last command and stands."""
+        if self.schedule is None:
+            return self.put_s + self.period_s
+        return max(self.put_s, self.schedule.due_s) + 2.0 * self.period_s
 
     def gap(self, now_s: float) -> bool:
         """Whether the arm stands, because the last command is long ago."""
-        return now_s - self.put_s >= RESTS * self.period_s
+        return self.since_s(now_s) >= (RESTS if self.schedule is None else RESTS_ON_CURVE) * self.period_s
 
-    def put(self, command: np.ndarray) -> None:
-        """Note a command (A,)."""
+    def put(self, command: np.ndarray, start: np.ndarray | None = None) -> None:
+        """Note a command (A,), and where the arm starts, NaN where unknown; None for the last command."""
         known = self.at is not None and self.interval_s > 0.0
         self.speeds = (command - self.at) / self.interval_s if known else None
+        start = self.at if start is None else start
+        self.before = command if start is None else np.where(np.isfinite(start), start, command)
         self.at = command
 
     def begins(self, now_s: float) -> None:
@@ -401,20 +413,3 @@ class Motion:
         self.rested = np.where(at_rest, self.rested + 1, 0)
         self.moved_s = np.where(at_rest, self.moved_s, self.put_s)
         self.moving = bool((self.rested < HOLDS_AT_REST).any())
-
-    def velocities(self, action: np.ndarray | None, elapsed_s: float, limit: np.ndarray) -> np.ndarray | None:
-        """Return the velocities (A,) at the next command, if a cubic to it stays within the velocity limits.
-
-        Args:
-            action: (A,), the next command; None for none.
-            elapsed_s: since the last one.
-            limit: (A,), largest speeds.
-        """
-        interval_s, before = min(elapsed_s, self.period_s), self.speeds
-        if action is None or self.at is None or interval_s <= 0.0:
-            return None
-        mean = (action - self.at) / interval_s
-        rest = np.zeros_like(mean)
-        # At the end of a segment the controller may still have its speed, or stand.
-        starts = (rest,) if before is None or elapsed_s >= RESTS * self.period_s else (before, rest)
-        return mean if all((fastest(start, mean) <= limit).all() for start in starts) else None

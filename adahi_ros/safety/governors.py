@@ -180,10 +180,6 @@ class PositionGovernor(Governor):
             self._position = measured
         self._velocity = 0.0
 
-    def pass_through(self, position: float) -> None:
-        """Be there, on the way to the last command, at its velocity."""
-        self._position = position
-
     @property
     def at_rest(self) -> bool:
         return self._velocity == 0.0

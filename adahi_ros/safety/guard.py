@@ -13,8 +13,17 @@ from types import MappingProxyType
 
 import numpy as np
 
+from adahi_ros.core.command_curve import Schedule
 from adahi_ros.safety.command_limits import Judge
-from adahi_ros.safety.envelope import HOLDS_AT_REST, PAUSE_S, Envelope, Following, Motion, stopping_path
+from adahi_ros.safety.envelope import (
+    HOLDS_AT_REST,
+    PAUSE_S,
+    RESTS_ON_CURVE,
+    Envelope,
+    Following,
+    Motion,
+    stopping_path,
+)
 from adahi_ros.safety.holds import REPORTED_AS, Event, Hold, State
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.measured_jumps import SETTLED_S, MeasuredArm
@@ -35,10 +44,12 @@ class GuardConfig:
     Attributes:
         period_s: of the control.
         hold_after_s: largest time without a usable observation.
+        interpolated: a controller follows the curve of the commands, see `command_curve.py`.
     """
 
     period_s: float
     hold_after_s: float
+    interpolated: bool = False
 
 
 class Guard:
@@ -61,8 +72,6 @@ class Guard:
         interventions: of the last command.
         limited: names of the entries that they changed in an action.
         permission: of the operator, with all holds.
-        velocities: (A,) at the last command, for a controller that interpolates; None
-            where the controller's curve would exceed the limits, or where they are unknown.
 
     Args:
         envelope: of the robot.
@@ -90,6 +99,8 @@ class Guard:
         self._judges = judges
         self._refused_by: str | None = None  # the key of the judge that refused last
         motion = self._motion = Motion(config.period_s, now_s, now_s)
+        if config.interpolated:
+            motion.schedule, envelope.rests = Schedule(config.period_s), RESTS_ON_CURVE
         self._arm = MeasuredArm(envelope, motion, permission, config.hold_after_s)
         self._unwrapped = self._arm.unwrapped
         self._person = False  # the last action was a person's
@@ -98,7 +109,6 @@ class Guard:
         self._interrupted = False  # plans from before the hold are outdated
         self._outside = False  # a position is far outside of its limits
         self._sink_fault = ""
-        self.velocities: np.ndarray | None = None
         self._commanded: np.ndarray | None = None
         self._owed: tuple[np.ndarray, np.ndarray | None, float | None] | None = None
         self._observed_s = now_s
@@ -129,11 +139,26 @@ class Guard:
 
     def at_rest(self, now_s: float) -> bool:
         """Whether the robot has reached its last command and has stopped."""
-        return not self._motion.moving and now_s - self._motion.put_s >= self._config.period_s
+        return not self._motion.moving and now_s >= self._motion.reached_s
 
     def paused(self, now_s: float) -> bool:
         """Whether commands come after a gap, or in a new episode: motion starts at rest."""
         return self._motion.resting or self._motion.gap(now_s)
+
+    @property
+    def interpolates(self) -> bool:
+        """Whether a controller follows the curve of its commands."""
+        return self._motion.schedule is not None
+
+    @property
+    def before(self) -> np.ndarray | None:
+        """(A,), where the last command began; None before the first."""
+        return self._motion.before
+
+    @property
+    def made_s(self) -> float:
+        """When the last command was made."""
+        return self._motion.put_s
 
     @property
     def resting(self) -> np.ndarray:
@@ -240,16 +265,15 @@ class Guard:
         start = measured if motion.at is None else motion.at
         if start is not None:
             wanted = self._unwrapped(wanted, start)
-        admitted = self._envelope.admit(wanted, measured, now_s - motion.put_s)
-        if self._refused(start, admitted.action, now_s - motion.put_s):
+        admitted = self._envelope.admit(wanted, measured, motion.since_s(now_s))
+        if self._refused(start, admitted.action, motion.since_s(now_s)):
             self._envelope.state, motion.at, motion.speeds = before
             return self._stand(Intervention.WORKSPACE, now_s)
-        elapsed_s = motion.elapsed_s(now_s)
+        motion.elapsed_s(now_s)
         self._held, self._why = False, None
         motion.begins(now_s)
         began = (Intervention.DISPLACED,) if displaced else ()
-        self.velocities = motion.velocities(admitted.action, elapsed_s, self._envelope.limits.velocity)
-        self._commanded = self._put(Admitted(admitted.action, began + admitted.interventions))
+        self._commanded = self._put(Admitted(admitted.action, began + admitted.interventions), start)
         changed = np.flatnonzero(wanted != admitted.action) if admitted.interventions else ()
         self.limited = tuple(self._envelope.limits.names[place] for place in changed)
         return self._commanded
@@ -289,7 +313,6 @@ class Guard:
             self.observed(now_s)
             wanted, measured, stamp_s = self._owed
             return self.act(wanted, measured, now_s, stamp_s)
-        self.velocities = None  # the robot has reached it, or nearly
         return self._commanded if self._fault(now_s) is None else None
 
     def brake_if_held(self, now_s: float) -> np.ndarray | None:
@@ -337,7 +360,6 @@ class Guard:
         return motion.resting and bool(self._envelope.positions.all())
 
     def _brake(self, why: Intervention, now_s: float) -> np.ndarray | None:
-        self.velocities = None
         if self._rests(now_s):
             self._motion.moving = False
             self._count((why,))
@@ -349,7 +371,7 @@ class Guard:
     def _begin(self, measured: np.ndarray | None, gap: bool, now_s: float) -> bool:
         """Start at the robot's position after a hold or a gap; return whether it was displaced meanwhile."""
         motion = self._motion
-        displaced = self._envelope.begin_displaced(measured, now_s - motion.put_s)
+        displaced = self._envelope.begin_displaced(measured, motion.since_s(now_s))
         rests = gap or motion.resting or not motion.moving
         settled = self._settled(now_s) & (rests | (motion.rested > HOLDS_AT_REST))
         if settled.any():
@@ -402,10 +424,10 @@ class Guard:
         hold = self._hold(now_s)
         return None if hold is None else REPORTED_AS[hold]
 
-    def _put(self, admitted: Admitted) -> np.ndarray | None:
+    def _put(self, admitted: Admitted, start: np.ndarray | None = None) -> np.ndarray | None:
         self._count(admitted.interventions)
         if admitted.action is not None:
-            self._motion.put(admitted.action)
+            self._motion.put(admitted.action, start)
             self._following.commanded(admitted.action, self._motion.put_s)
         return admitted.action
 

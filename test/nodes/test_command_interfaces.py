@@ -17,6 +17,7 @@ from adahi_lab.nodes.command_inputs import INTERFACES
 from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.sinks import SINKS, message_sink
 from adahi_ros.contract.sinks.interface import Command, MessageSink
+from adahi_ros.core.command_curve import Curve
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 
@@ -209,26 +210,37 @@ def test_commands_are_reliable_as_controllers_subscribe_them() -> None:
     assert command_qos() is not command_qos()
 
 
-def test_a_point_of_positions_carries_velocities_where_they_are_given() -> None:
+def test_a_curve_of_positions_is_carried_and_its_end_is_the_command() -> None:
     interface, names, field = opened("joint_trajectory")
     plain = made(interface, names, field, ACTION, 0)
-    assert interface.reach(plain, names) == (None, PERIOD_S)
-    velocities = np.array([1.0, -2.0, 0.0])
-    message = made(interface, names, field, ACTION, 0, velocities)
-    assert list(message.points[0].positions) == ACTION.tolist()
+    alone = interface.curve(plain, names)
+    assert alone is not None
+    assert alone.times_s.tolist() == [PERIOD_S]
+    assert np.isnan(alone.speeds).all()
+    sent = Curve(np.array([0.0, 0.07]), np.array([0.5 * ACTION, ACTION]), np.array([ACTION, 0.0 * ACTION]))
+    message = made(interface, names, field, ACTION, STAMP_NS, sent)
+    np.testing.assert_array_equal(interface.action(message, names, field), ACTION)
     message.joint_names = message.joint_names[::-1]
-    back, time_s = interface.reach(message, names)
-    np.testing.assert_array_equal(back, velocities[::-1])
-    assert time_s == PERIOD_S
-    message.points[0].velocities = [math.nan, 0.0, 0.0]
-    with pytest.raises(ValueError, match=r"points\[0\].velocities: .*nan.* must be finite"):
-        interface.reach(message, names)
-    with pytest.raises(ValueError, match=r"velocities: 2 values, expected 3"):
-        made(interface, names, field, ACTION, 0, np.zeros(2))
+    back = interface.curve(message, names)
+    assert back is not None
+    np.testing.assert_allclose(back.times_s, sent.times_s)
+    np.testing.assert_array_equal(back.places, sent.places[:, ::-1])
+    np.testing.assert_array_equal(back.speeds, sent.speeds[:, ::-1])
+    message.points[1].velocities = [math.nan, 0.0, 0.0]
+    with pytest.raises(ValueError, match=r"points\[1\].velocities: .*nan.* must be finite"):
+        interface.curve(message, names)
+    message.points[1].velocities = []
+    message.points[1].time_from_start.nanosec = 0
+    with pytest.raises(ValueError, match=r"points: time_from_start \[0.0, 0.0\] s, must increase"):
+        interface.curve(message, names)
+    message.points = []
+    with pytest.raises(ValueError, match="points: 0, must be from 1 to 1024"):
+        interface.curve(message, names)
 
 
 @pytest.mark.parametrize("name", ["forward_command", "twist"])
-def test_other_commands_carry_no_velocities_beside(name: str) -> None:
+def test_other_commands_carry_no_curve(name: str) -> None:
     interface, names, field, plain = message_of(name)
-    assert made(interface, names, field, ACTION, STAMP_NS, ACTION) == plain
-    assert interface.reach(plain, names) == (None, None)
+    curve = Curve(np.zeros(1), ACTION[None], ACTION[None])
+    assert made(interface, names, field, ACTION, STAMP_NS, curve) == plain
+    assert interface.curve(plain, names) is None

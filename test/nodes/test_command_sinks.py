@@ -17,6 +17,7 @@ from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.sinks import message_sink
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
+from adahi_ros.core.command_curve import Curve
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type
@@ -99,9 +100,9 @@ def requested_of_a_controller(message: Any, now_ns: int) -> float:
     controller = TrajectoryController(np.zeros(2))
     stamp_s = (interface.stamp_ns(message) - now_ns) / NANOSECONDS
     stamp_s = 0.0 if from_stamp(message.header.stamp) == 0 else stamp_s
-    _, time_s = interface.reach(message, JOINTS)
-    assert time_s is not None
-    controller.receive(interface.action(message, JOINTS, "positions"), None, stamp_s, time_s, 0.0)
+    curve = interface.curve(message, JOINTS)
+    assert curve is not None
+    controller.receive(curve, stamp_s, 0.0)
     return float(controller.peak_speed.max())
 
 
@@ -124,6 +125,12 @@ def test_a_twist_bears_the_time_of_its_sending(observer: Observer, stamp_ns: int
     assert from_stamp(sent(observer, "twist", stamp_ns, lockstep=True).header.stamp) == stamp_ns
 
 
-def test_velocities_are_sent_with_their_points(observer: Observer) -> None:
-    message = sent(observer, "joint_trajectory", 0, velocities=np.array([0.5, -0.5]))
-    assert list(message.points[0].velocities) == [0.5, -0.5]
+def test_a_curve_is_sent_with_its_stamp_but_not_in_lockstep(observer: Observer) -> None:
+    curve = Curve(
+        np.array([0.0, 0.1]), np.array([[0.0, 0.0], [1.0, 2.0]]), np.array([[0.5, -0.5], [0.0, 0.0]])
+    )
+    message = sent(observer, "joint_trajectory", 12, curve=curve)
+    assert from_stamp(message.header.stamp) == 12
+    assert [list(point.positions) for point in message.points] == [[0.0, 0.0], [1.0, 2.0]]
+    assert [list(point.velocities) for point in message.points] == [[0.5, -0.5], [0.0, 0.0]]
+    assert len(sent(observer, "joint_trajectory", 12, lockstep=True, curve=curve).points) == 1

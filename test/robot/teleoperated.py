@@ -54,7 +54,7 @@ class Arm:
         self,
         now_s: Callable[[], float],
         size: int,
-        guard: type[Guard],
+        interpolated: bool,
         required: bool,
         permission: Permission | None = None,
     ) -> None:
@@ -63,7 +63,8 @@ class Arm:
         limits = Limits.from_fields(names, dict.fromkeys(names, LIMITS))
         self.permission = permission or Permission(required, TIMEOUT_S)
         envelope = Envelope(limits, "positions", PERIOD_S)
-        self.guard = guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, now_s())
+        config = GuardConfig(PERIOD_S, HOLD_AFTER_S, interpolated)
+        self.guard = Guard(envelope, config, self.permission, now_s())
         measured = MeasuredPositions(tuple(names), tuple(range(size)))
         self.commands = Commands(self.guard, Units(), measured)  # type: ignore[arg-type]
         self.takeover = self.permission.takeover
@@ -143,10 +144,10 @@ class Person:
 class Teleoperated(Robot):
     """A robot that executes plans, with a person beside it."""
 
-    def __init__(self, *given: Any, guard: type[Guard] = Guard, required: bool = False, **named: Any) -> None:
+    def __init__(self, *given: Any, interpolated: bool = False, required: bool = False, **named: Any) -> None:
         super().__init__(*given, **named)
         size = self.policy.signature.action_dim
-        self.arm = Arm(lambda: self.link.now_s, size, guard, required)
+        self.arm = Arm(lambda: self.link.now_s, size, interpolated, required)
         self.person = Person(self.arm)
         base, self.presses, self.step = self.loop, 0, 0
         self.loop = TakeoverLoop(

@@ -15,7 +15,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from adahi_ros.safety.ahead import AheadGuard
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import HELD, Guard, GuardConfig
 from adahi_ros.safety.holds import Event
@@ -74,7 +73,7 @@ class Stops(RuleBasedStateMachine):
     """A robot with an arm that reaches every command within a period."""
 
     required = True
-    guard_kind: type[Guard] = Guard
+    interpolated = False
     senders = Bundle("senders")
 
     def __init__(self) -> None:
@@ -93,9 +92,8 @@ class Stops(RuleBasedStateMachine):
     def configure(self) -> None:
         """The node is configured: a new guard, the same operator."""
         envelope = Envelope(Limits.from_fields(["a"], {"a": LIMIT}), "positions", PERIOD_S)
-        self.guard = self.guard_kind(
-            envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, self.now_s
-        )
+        config = GuardConfig(PERIOD_S, HOLD_AFTER_S, self.interpolated)
+        self.guard = Guard(envelope, config, self.permission, self.now_s)
 
     def look_for_publishers(self) -> None:
         here = frozenset(each.gid for each in self.truth.senders if each.left_s == math.inf)
@@ -118,7 +116,7 @@ class Stops(RuleBasedStateMachine):
             assert self.guard.active
         else:
             assert abs(speed) <= abs(before) + 1e-9, "a hold that accelerates"
-            assert at_once < 1.5 * PERIOD_S + 1e-9 or self.guard_kind is AheadGuard, "a hold in a gap"
+            assert at_once < 1.5 * PERIOD_S + 1e-9 or self.interpolated, "a hold in a gap"
         if at_once >= PERIOD_S - 1e-9:
             assert abs(speed - before) <= ACCELERATION * min(at_once, 1.5 * PERIOD_S) + 1e-6 or not moves
             self.speed = speed
@@ -312,9 +310,9 @@ class Stops(RuleBasedStateMachine):
         assert self.at == at
 
 
-@pytest.mark.parametrize("kind", [Guard, AheadGuard])
+@pytest.mark.parametrize("interpolated", [False, True])
 @pytest.mark.parametrize("required", [True, False])
-def test_only_a_press_begins_a_motion_and_a_stop_stays(kind: type[Guard], required: bool) -> None:
-    case = type("Case", (Stops,), {"guard_kind": kind, "required": required}).TestCase  # type: ignore[attr-defined]
+def test_only_a_press_begins_a_motion_and_a_stop_stays(interpolated: bool, required: bool) -> None:
+    case = type("Case", (Stops,), {"interpolated": interpolated, "required": required}).TestCase  # type: ignore[attr-defined]
     case.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
     case().runTest()

@@ -46,7 +46,7 @@ class Watched:
         return self._set_enabled(SetBool.Request(data=enabled))
 
     def positions(self) -> np.ndarray:
-        return np.array([command.points[0].positions for command in self.robot.commands])
+        return np.array([command.points[-1].positions for command in self.robot.commands])
 
     def wait_for(self, kind: int) -> SafetyState:
         """Wait for a safety state that reports an intervention; return it."""

@@ -84,7 +84,7 @@ class Cell:
 
     def moves(self) -> Callable[[], bool]:
         """Return whether a command from now on asks for another position than the last one did."""
-        before = [command.points[0].positions for command in self.robot.commands]
+        before = [command.points[-1].positions for command in self.robot.commands]
         at = before[-1:]
 
         def moved() -> bool:

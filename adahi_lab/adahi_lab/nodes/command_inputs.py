@@ -16,7 +16,7 @@ from adahi_ros.contract.contract import Action
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.contract.sinks import message_sink
 from adahi_ros.contract.sinks.interface import MessageSink
-from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
+from adahi_ros.core.command_curve import Curve
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type
 
@@ -103,8 +103,7 @@ class CommandInputs:
         inputs: with all entries of an action, each on one.
         names: of these entries, in an action's order.
         on_action: gets an action (A,); its stamp in ns, 0 where it has none, None where its kind has none;
-            velocities (A,) at its positions, NaN where there are none; its time from start in seconds,
-            None where it has none; and the points (A,) after it, if all entries are on one topic.
+            and the curve of a trajectory that has all entries, None without.
         on_fault: gets the reason why a message was ignored.
     """
 
@@ -113,12 +112,12 @@ class CommandInputs:
         node: Node,
         inputs: Sequence[Input],
         names: Sequence[str],
-        on_action: Callable[[np.ndarray, int | None, np.ndarray, float | None, Sequence[np.ndarray]], None],
+        on_action: Callable[[np.ndarray, int | None, Curve | None], None],
         on_fault: Callable[[ValueError], None],
     ) -> None:
         self._inputs = inputs
         self._joined = Joined([what for _, what, _ in inputs], names)
-        self._velocities = Joined([what for _, what, _ in inputs], names)
+        self._names = names
         self._on_action = on_action
         self._on_fault = on_fault
         for index, (topic, _, interface) in enumerate(inputs):
@@ -134,18 +133,14 @@ class CommandInputs:
         _, what, interface = self._inputs[index]
         try:
             values = interface.action(message, what.names, what.field)
-            velocities, time_s = interface.reach(message, what.names)
-            ahead: list[np.ndarray] = []
-            if isinstance(interface, JointTrajectorySink) and len(self._inputs) == 1:
-                ahead = interface.ahead(message, what.names, what.field)
+            alone = len(self._inputs) == 1 and what.field == "positions"
+            curve = interface.curve(message, self._names) if alone else None
         except ValueError as fault:
             self._on_fault(fault)
             return
         whole = self._joined.add(index, values, interface.stamp_ns(message) if interface.stamped else None)
-        without = np.full(len(values), np.nan)
-        speeds = self._velocities.add(index, without if velocities is None else velocities, None)
-        if whole is not None and speeds is not None:
-            self._on_action(*whole, speeds[0], time_s, ahead)
+        if whole is not None:
+            self._on_action(*whole, curve)
 
 
 def inputs_of(contract: str, spec: TaskSpec, frame_id: str) -> list[Input]:

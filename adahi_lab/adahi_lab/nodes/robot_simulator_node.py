@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +43,7 @@ from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.sinks import message_sink
 from adahi_ros.contract.sinks.interface import Command
 from adahi_ros.contract.sinks.twist import TwistSink
+from adahi_ros.core.command_curve import Curve
 from adahi_ros.core.registry import LARGEST_INTEGER
 from adahi_ros.nodes.common import messages
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group, parameter
@@ -273,18 +274,11 @@ class RobotSimulatorNode(Node):
             self._ignored += 1
             self._throttled.warning("command", f"ignored command ({self._ignored} so far): {fault}")
 
-    def _on_action(
-        self,
-        action: np.ndarray,
-        stamp_ns: int | None,
-        velocities: np.ndarray,
-        time_s: float | None,
-        ahead: Sequence[np.ndarray],
-    ) -> None:
+    def _on_action(self, action: np.ndarray, stamp_ns: int | None, curve: Curve | None) -> None:
         if not self._robot.listens:
             return
         try:
-            moves = self._robot.take(action, stamp_ns, self._now(), velocities, time_s, ahead)
+            moves = self._robot.take(action, stamp_ns, self._now(), curve)
         except ValueError as fault:
             self._on_fault(fault)
             return

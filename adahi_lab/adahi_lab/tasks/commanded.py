@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from adahi_lab.tasks.demonstrations import Demonstrator
 from adahi_lab.tasks.task_interface import Task
 from adahi_lab.tasks.trajectory_controller import TrajectoryController
 from adahi_ros.contract.fields import NANOSECONDS
+from adahi_ros.core.command_curve import Curve
 
 
 class Motion(NamedTuple):
@@ -114,9 +114,7 @@ class CommandedTask:
         action: np.ndarray,
         stamp_ns: int | None,
         now_ns: int,
-        velocities: np.ndarray | None = None,
-        time_from_start_s: float | None = None,
-        ahead: Sequence[np.ndarray] = (),
+        curve: Curve | None = None,
     ) -> bool:
         """Take a command.
 
@@ -125,9 +123,7 @@ class CommandedTask:
             stamp_ns: of its state in lockstep, else the start of its time; 0 where it has none, None where
                 its kind cannot have one.
             now_ns: time of arrival.
-            velocities: (A,) at the commanded positions, NaN where there is none; None for none at all.
-            time_from_start_s: time to reach the positions; None for a control period.
-            ahead: (A,) each, points after them.
+            curve: of a trajectory, see `TrajectoryController.receive`; None to reach the action in a period.
 
         Returns:
             Whether the world now moves with it: in lockstep, if it belongs to the current state.
@@ -151,8 +147,10 @@ class CommandedTask:
         if starts_ns >= (self._started_ns if self._command is None else self._command[0]):
             if self.controller is not None:
                 stamp_s = self._seconds(stamp_ns) if stamp_ns else 0.0
-                reach_s = self._period_s if time_from_start_s is None else time_from_start_s
-                self.controller.receive(action, velocities, stamp_s, reach_s, self._seconds(now_ns), ahead)
+                if curve is None:
+                    unknown = np.full((1, len(action)), np.nan)
+                    curve = Curve(np.array([self._period_s]), action[None], unknown)
+                self.controller.receive(curve, stamp_s, self._seconds(now_ns))
             self._command = starts_ns, action
         return False
 

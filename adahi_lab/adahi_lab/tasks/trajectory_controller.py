@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model of ros2_control's joint_trajectory_controller (Jazzy) for trajectories at equal distances of time.
+"""A model of ros2_control's joint_trajectory_controller (Jazzy), in continuous time.
 
 It has no clock: the caller passes the time, in seconds of the stamps' clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+from adahi_ros.core.command_curve import Curve
 
 
 class SetPoint(NamedTuple):
@@ -42,7 +43,9 @@ class _Segment(NamedTuple):
 
 
 class TrajectoryController:
-    """Interpolates from where its set point is at receipt to the points received, then holds the last one.
+    """Interpolates from where its set point is at receipt to the points to come, then holds the last one.
+
+    Where the first point is in the past, it follows the points at once, also if its set point jumps.
 
     A trajectory replaces all of the former one, also the points that were not reached. The rule is the
     controller's with `interpolate_from_desired_state` and `allow_nonzero_velocity_at_trajectory_end`. A point
@@ -56,11 +59,13 @@ class TrajectoryController:
         peak_speed: (A,) largest speed of any segment so far, by entry.
         peak_acceleration: (A,) largest acceleration of any segment. On a line it is the change of speed at
             receipt over the segment's duration.
+        largest_jump: (A,) of the set point at receipt, where a trajectory has started elsewhere.
     """
 
     def __init__(self, positions: np.ndarray) -> None:
         self.peak_speed = np.zeros(len(positions))
         self.peak_acceleration = np.zeros(len(positions))
+        self.largest_jump = np.zeros(len(positions))
         self.hold(positions, 0.0)
 
     def hold(self, positions: np.ndarray, now_s: float) -> None:
@@ -70,41 +75,34 @@ class TrajectoryController:
         end = SetPoint(positions, rest)
         self._segments = [_Segment(now_s, now_s, np.array([positions, rest, rest, rest]), end)]
 
-    def receive(
-        self,
-        positions: np.ndarray,
-        velocities: np.ndarray | None,
-        stamp_s: float,
-        time_from_start_s: float,
-        now_s: float,
-        ahead: Sequence[np.ndarray] = (),
-    ) -> None:
+    def receive(self, curve: Curve, stamp_s: float, now_s: float) -> None:
         """Take a trajectory.
 
         Args:
-            positions: (A,).
-            velocities: (A,), NaN where there is none; None for none at all.
+            curve: its points, with times in s after the stamp; speeds are NaN where there are none.
             stamp_s: when the trajectory starts; 0 for at its receipt.
-            time_from_start_s: from then until the point is reached.
             now_s: time of receipt.
-            ahead: (A,) each, points after the first one, on lines and each as long as the first.
 
         Raises:
-            ValueError: the first point is in the past; the controller keeps what it has.
+            ValueError: the last point is in the past; the controller keeps what it has.
         """
-        ends_s = (stamp_s or now_s) + time_from_start_s
-        if ends_s < now_s:
+        times_s = (stamp_s or now_s) + curve.times_s
+        if times_s[-1] < now_s:
             raise ValueError(
-                f"header.stamp: {now_s - stamp_s:.3f} s old, must be at most {time_from_start_s:g} s: "
+                f"header.stamp: {now_s - stamp_s:.3f} s old, must be at most {curve.times_s[-1]:g} s: "
                 "the trajectory ends in the past"
             )
-        start = self.sample(now_s)
-        self._segments = [self._segment(start, positions, velocities, now_s, ends_s)]
-        for each in ahead:
-            before = self._segments[-1]
-            start = SetPoint(before.end.positions, before.at(before.ends_s).velocities)
-            next_s = before.ends_s + time_from_start_s
-            self._segments.append(self._segment(start, each, None, before.ends_s, next_s))
+        before, self._segments = self.sample(now_s), []
+        start, begins_s = before, now_s
+        for ends_s, place, speed in zip(times_s.tolist(), curve.places, curve.speeds, strict=True):
+            if ends_s >= now_s:
+                self._segments.append(self._segment(start, place, speed, begins_s, ends_s))
+            start, begins_s = SetPoint(place, np.where(np.isnan(speed), 0.0, speed)), ends_s
+            if self._segments and np.isnan(speed).any():
+                start = SetPoint(place, self._segments[-1].at(ends_s).velocities)
+        self.largest_jump = np.maximum(
+            self.largest_jump, np.abs(self.sample(now_s).positions - before.positions)
+        )
 
     def sample(self, now_s: float) -> SetPoint:
         """Return the set point for a time; after the end it is the last point that was received."""
@@ -117,7 +115,7 @@ class TrajectoryController:
         self,
         start: SetPoint,
         positions: np.ndarray,
-        velocities: np.ndarray | None,
+        velocities: np.ndarray,
         now_s: float,
         ends_s: float,
     ) -> _Segment:
@@ -126,8 +124,8 @@ class TrajectoryController:
         distance = positions - start.positions
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = np.where(distance == 0.0, 0.0, distance / left_s)
-        linear = np.isnan(velocities) if velocities is not None else np.ones(len(positions), bool)
-        wanted = np.where(linear, 0.0, 0.0 if velocities is None else velocities)
+        linear = np.isnan(velocities)
+        wanted = np.where(linear, 0.0, velocities)
         end = SetPoint(np.array(positions, np.float64), wanted)
         coefficients = np.zeros((4, len(positions)))
         if left_s > 0.0:

@@ -11,6 +11,7 @@ from adahi_lab.tasks import make, make_expert
 from adahi_lab.tasks.commanded import CommandedTask, Motion, standing_still
 from adahi_lab.tasks.demonstrations import Demonstrator
 from adahi_lab.tasks.task_interface import Task
+from adahi_ros.core.command_curve import Curve
 
 SEED = 4
 STILL_RAD = {"ball": 1e-12, "kitchen": 0.2}  # in half a second; the kitchen's arm sinks under its weight
@@ -140,7 +141,8 @@ def test_a_command_timed_from_receipt_stays_within_the_limit() -> None:
 def test_a_point_beyond_the_period_is_approached_as_a_controller_does() -> None:
     robot = commanded()
     robot.show(100 * MS)
-    robot.take(np.array([0.1, -0.2]), 0, 110 * MS, None, 0.1)
+    point, unknown = np.array([0.1, -0.2]), np.full((1, 2), np.nan)
+    robot.take(point, 0, 110 * MS, Curve(np.array([0.1]), point[None], unknown))
     for now_ns, share in ((110, 0.5), (135, 0.75), (160, 1.0), (200, 1.0)):
         motion = motion_of(robot, now_ns * MS)
         assert motion.velocities is not None

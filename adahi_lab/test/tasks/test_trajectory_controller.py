@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_lab.tasks.trajectory_controller import TrajectoryController
+from adahi_ros.core.command_curve import Curve
 
 PERIOD_S = 0.05
 NOW_S = 1000.0
@@ -16,9 +17,15 @@ LIMIT = 2.0
 STEP = np.array([LIMIT * PERIOD_S, -0.5 * LIMIT * PERIOD_S])  # the largest within the limit
 
 
+def point(place: np.ndarray, velocities: np.ndarray | None = None) -> Curve:
+    """Return a trajectory of one point, a period after its stamp."""
+    unknown = np.full(len(place), np.nan)
+    return Curve(np.array([PERIOD_S]), place[None], (unknown if velocities is None else velocities)[None])
+
+
 def requested_with(stamp_s: float) -> np.ndarray:
     controller = TrajectoryController(np.zeros(2))
-    controller.receive(STEP, None, stamp_s, PERIOD_S, NOW_S)
+    controller.receive(point(STEP), stamp_s, NOW_S)
     return controller.peak_speed
 
 
@@ -41,7 +48,7 @@ def test_a_cubic_meets_both_ends_and_its_peaks_are_recorded(
     now_s = 0.0
     for velocities in (np.array(first), np.array(second)):
         before = controller.sample(now_s)
-        controller.receive(before.positions + 0.1 * velocities, velocities, 0.0, PERIOD_S, now_s)
+        controller.receive(point(before.positions + 0.1 * velocities, velocities), 0.0, now_s)
         times = now_s + np.linspace(0.0, PERIOD_S * (1 - 1e-9), 400)
         samples = [controller.sample(each) for each in times]
         np.testing.assert_allclose(samples[0].positions, before.positions, atol=1e-12)
@@ -57,6 +64,19 @@ def test_a_cubic_meets_both_ends_and_its_peaks_are_recorded(
 def test_a_trajectory_that_ends_in_the_past_is_dropped() -> None:
     controller = TrajectoryController(np.zeros(2))
     with pytest.raises(ValueError, match=r"header\.stamp: 0\.060 s old, must be at most 0\.05 s"):
-        controller.receive(STEP, None, NOW_S - 0.06, PERIOD_S, NOW_S)
+        controller.receive(point(STEP), NOW_S - 0.06, NOW_S)
     np.testing.assert_array_equal(controller.sample(NOW_S).positions, np.zeros(2))
     assert not controller.peak_speed.any()
+
+
+def test_a_trajectory_that_has_begun_is_followed_from_its_place_now_on() -> None:
+    """Also where the set point jumps: that shows in what is recorded."""
+    controller = TrajectoryController(np.zeros(1))
+    times_s, places, speeds = np.array([0.0, 0.1, 0.2]), np.array([[0.0], [0.1], [0.2]]), np.ones((3, 1))
+    controller.receive(Curve(times_s, places, speeds), 10.0, 10.0)
+    assert controller.sample(10.05).positions == pytest.approx([0.05])
+    controller.receive(Curve(times_s, places, speeds), 10.02, 10.05)
+    assert controller.sample(10.05).positions == pytest.approx([0.03])
+    assert controller.largest_jump == pytest.approx([0.02])
+    assert controller.sample(10.19).positions == pytest.approx([0.17])
+    assert controller.sample(11.0).positions == pytest.approx([0.2])

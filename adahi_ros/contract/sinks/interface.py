@@ -16,6 +16,7 @@ import numpy as np
 
 from adahi_ros.contract.contract import COMMAND_FIELDS
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
+from adahi_ros.core.command_curve import Curve
 
 New = Callable[[str], Any]
 """Makes an empty message of a type, such as std_msgs/msg/Float64MultiArray."""
@@ -41,8 +42,8 @@ class Command:
         action: (A,) float64.
         period_s: of the control.
         stamp_ns: start time; in lockstep that of the observation; 0 for the time of receipt.
-        velocities: (A,) float64 at these positions; None where they are unknown. Only a trajectory has them.
-        ahead: (A,) each, points of the next control periods. Only a trajectory has them.
+        curve: on which the controller is to follow the commands, its times in s after the stamp; None for
+            the action alone. Only a trajectory has it.
 
     Raises:
         ValueError: the action has another size, or is not finite.
@@ -53,13 +54,10 @@ class Command:
     action: np.ndarray
     period_s: float
     stamp_ns: int
-    velocities: np.ndarray | None = None
-    ahead: Sequence[np.ndarray] = ()
+    curve: Curve | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "action", checked(self.action, self.names, self.field))
-        if self.velocities is not None:
-            object.__setattr__(self, "velocities", checked(self.velocities, self.names, "velocities"))
 
 
 class MessageSink(CommandSink):
@@ -90,13 +88,13 @@ class MessageSink(CommandSink):
         """Return the stamp of a message; 0 where it has none."""
         return stamp_ns(message.header.stamp) if self.stamped else 0
 
-    def reach(self, message: object, names: Sequence[str]) -> tuple[np.ndarray | None, float | None]:
-        """Return the velocities (A,) at a trajectory's point and its time from start in s, None without.
+    def curve(self, message: object, names: Sequence[str]) -> Curve | None:
+        """Return the curve of a trajectory, its times in s after the stamp; None where it is no trajectory.
 
         Raises:
             ValueError: names the message's field, its value and what was expected.
         """
-        return None, None
+        return None
 
 
 class ActionSink(CommandSink):

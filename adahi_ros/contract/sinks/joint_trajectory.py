@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A joint trajectory: the point that a controller reaches in one control period, perhaps more after it."""
+"""A joint trajectory: the curve that a controller follows, or the point that it reaches in a period."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.sinks.interface import Command, MessageSink, New, checked, doubles, order, set_stamp
+from adahi_ros.core.command_curve import Curve
 
-SPACING_S = 1e-6  # times in messages are rounded down to ns
+LONGEST = 1024  # points of a trajectory that is read
 
 
 @dataclass(frozen=True)
@@ -23,51 +24,58 @@ class JointTrajectorySink(MessageSink):
     zero_is_receipt = True
 
     def message(self, command: Command, new: New) -> Any:
-        message = new(self.kind)
+        message, curve = new(self.kind), command.curve
         set_stamp(message, command.stamp_ns)
         message.joint_names = list(command.names)
+        if curve is None:
+            message.points = [self._point(command.field, command.action, command.period_s, new)]
+            return message
         message.points = [
-            self._point(command, number, values, new)
-            for number, values in enumerate((command.action, *command.ahead), start=1)
+            self._point(command.field, place, time_s, new)
+            for time_s, place in zip(curve.times_s.tolist(), curve.places, strict=True)
         ]
-        if command.velocities is not None and command.field == "positions":
-            message.points[0].velocities = doubles(command.velocities)
+        for point, speed in zip(message.points, curve.speeds, strict=True):
+            point.velocities = doubles(speed)
         return message
 
-    def _point(self, command: Command, number: int, values: np.ndarray, new: New) -> Any:
+    def _point(self, field: str, values: np.ndarray, reached_s: float, new: New) -> Any:
         point = new("trajectory_msgs/msg/JointTrajectoryPoint")
-        setattr(point, command.field, doubles(values))
-        reached, reached_s = point.time_from_start, number * command.period_s
-        reached.sec, reached.nanosec = int(reached_s), int(reached_s % 1 * NANOSECONDS)
+        setattr(point, field, doubles(values))
+        reached = point.time_from_start
+        reached.sec, reached.nanosec = divmod(round(reached_s * NANOSECONDS), NANOSECONDS)
         return point
-
-    def ahead(self, message: Any, names: Sequence[str], field: str) -> list[np.ndarray]:
-        """Return the points (A,) after the first one; a simulator reads them.
-
-        Raises:
-            ValueError: as `action`; or they are not spaced by the time of the first point.
-        """
-        places, points = order(message.joint_names, names), message.points
-        times_s = [each.time_from_start.sec + each.time_from_start.nanosec / NANOSECONDS for each in points]
-        for number, time_s in enumerate(times_s, start=1):
-            if abs(time_s - number * times_s[0]) > SPACING_S:
-                raise ValueError(
-                    f"points[{number - 1}].time_from_start: {time_s:g} s, must be {number * times_s[0]:g} s"
-                )
-        return [
-            checked(getattr(point, field), names, f"points[{number}].{field}")[places]
-            for number, point in enumerate(points[1:], start=1)
-        ]
 
     def action(self, message: Any, names: Sequence[str], field: str) -> np.ndarray:
         places = order(message.joint_names, names)
         if not message.points:
             raise ValueError("points: none, must be at least one")
-        return checked(getattr(message.points[0], field), names, f"points[0].{field}")[places]
+        return checked(
+            getattr(message.points[-1], field), names, f"points[{len(message.points) - 1}].{field}"
+        )[places]
 
-    def reach(self, message: Any, names: Sequence[str]) -> tuple[np.ndarray | None, float]:
-        places, point = order(message.joint_names, names), message.points[0]
-        time_s = point.time_from_start.sec + point.time_from_start.nanosec / NANOSECONDS
-        if not len(point.velocities):
-            return None, time_s
-        return checked(point.velocities, names, "points[0].velocities")[places], time_s
+    def curve(self, message: Any, names: Sequence[str]) -> Curve | None:
+        places, points = order(message.joint_names, names), message.points
+        if not 1 <= len(points) <= LONGEST:
+            raise ValueError(f"points: {len(points)}, must be from 1 to {LONGEST}")
+        reached = [point.time_from_start for point in points]
+        times_s = np.array([each.sec + each.nanosec / NANOSECONDS for each in reached])
+        if (np.diff(times_s) <= 0.0).any():
+            raise ValueError(f"points: time_from_start {times_s.tolist()} s, must increase")
+        unknown = np.full(len(names), np.nan)
+        return Curve(
+            times_s,
+            np.array(
+                [
+                    checked(each.positions, names, f"points[{place}].positions")[places]
+                    for place, each in enumerate(points)
+                ]
+            ),
+            np.array(
+                [
+                    checked(each.velocities, names, f"points[{place}].velocities")[places]
+                    if len(each.velocities)
+                    else unknown
+                    for place, each in enumerate(points)
+                ]
+            ),
+        )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -17,6 +18,7 @@ from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.commanded import commanded, commanded_by_sink
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.fields import NANOSECONDS
+from adahi_ros.core.command_curve import CommandCurve, Curve
 from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.common.timers import steady_timer
@@ -53,10 +55,6 @@ class CommandPublisher:
             joint on two topics.
     """
 
-    guard_kind: type[Guard] = Guard
-    coming: Callable[[int], np.ndarray]
-    """Returns (1, N, A), the plan's actions from the present step on, NaN where there is none."""
-
     def __init__(
         self,
         node: LifecycleNode,
@@ -69,22 +67,25 @@ class CommandPublisher:
         self._period_s = contract.period_s
         self._robot_id = values.robot_id
         self._action = contract.action
-        self._sends_velocities = values.command.velocities
         self._episode: int | None = None
         self._simulated = contract.episode is not None  # a world that ends episodes sets the arm anywhere
         parts, what = commanded_by_sink(contract.action), commanded(contract.action)
         measured = contract.measured(what.names)
         named, limits = values.safety.limits, limits_of(values, contract)
         self.limits = limits
-        config = GuardConfig(contract.period_s, values.safety.hold_after_s)
+        self._sinks = open_sinks(node, contract, parts, opened, values.command.lockstep)
+        self._topics = [sink for sink in self._sinks if isinstance(sink, TopicSink)]
+        interpolated = [sink.interpolated for sink in self._topics]
+        self._curve = CommandCurve(contract.period_s) if any(interpolated) else None
+        self._origin_ns, self._made_s = node.get_clock().now().nanoseconds, -math.inf
+        whole = bool(interpolated) and all(interpolated)
+        config = GuardConfig(contract.period_s, values.safety.hold_after_s, whole)
         envelope = Envelope(limits, what.fields, contract.period_s)
         permission.configure(values.safety.require_enable, values.safety.enable_timeout_s)
         judges = named_command_limits(named, what)
-        self.guard = self.guard_kind(envelope, config, permission, time.monotonic(), judges)
+        self.guard = Guard(envelope, config, permission, time.monotonic(), judges)
         self.measured = measured
         self.commands = Commands(self.guard, contract.action, measured)
-        self._sinks = open_sinks(node, contract, parts, opened, values.command.lockstep)
-        self._topics = [sink for sink in self._sinks if isinstance(sink, TopicSink)]
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
         self.others = OtherPublishers(
             node,
@@ -204,18 +205,18 @@ class CommandPublisher:
             # It was computed at most a tenth of a period before.
             self._sent_s, self._lag_s = time.monotonic() - 0.1 * self._period_s, 0.0
             parts = self._action.parts(outgoing.command)
-            velocities: list[np.ndarray | None] = [None] * len(parts)
-            if self._sends_velocities and self.guard.velocities is not None:
-                velocities = list(self._action.parts(self.guard.velocities))
+            curves: list[Curve | None] = [None] * len(parts)
+            if self._curve is not None:
+                stamp_ns, curves = self._followed(self._curve, outgoing.command)
             rests = [bool(each.all()) for each in self._action.parts(self.guard.resting)]
             if outgoing.left is not None:
                 for place, each in enumerate(self._action.parts(outgoing.left)):
                     if each.all():
                         rests[place] = True
                         self._sinks[place].hold()  # an old goal may still have to be cancelled
-            for sink, part, at, stands in zip(self._sinks, parts, velocities, rests, strict=True):
+            for sink, part, curve, stands in zip(self._sinks, parts, curves, rests, strict=True):
                 if not (stands or (held and sink.holds_by_itself)):
-                    sink.send(part, stamp_ns, at)
+                    sink.send(part, stamp_ns, curve)
         fault = next((sink.fault for sink in self._sinks if sink.fault), "")
         stuck = self.commands.sink(fault, time.monotonic()).record
         if stuck is not None:
@@ -225,6 +226,19 @@ class CommandPublisher:
         if not (self.guard.active or self.guard.moving):
             for topic in self._topics:
                 topic.close()
+
+    def _followed(self, curve: CommandCurve, command: np.ndarray) -> tuple[int, list[Curve | None]]:
+        """Return the stamp, and the curve of each sink from there to a command (A,)."""
+        now_s = (self._node.get_clock().now().nanoseconds - self._origin_ns) / NANOSECONDS
+        before, made_s = self.guard.before, self.guard.made_s
+        found = curve.again(now_s) if made_s == self._made_s else None
+        if found is None:
+            found = curve.extend(now_s, command if before is None else before, command)
+        self._made_s = made_s
+        places, speeds = self._action.parts(found.places.T), self._action.parts(found.speeds.T)
+        times_s = found.times_s - found.times_s[0]
+        stamp_ns = self._origin_ns + round(found.times_s[0] * NANOSECONDS)
+        return stamp_ns, [Curve(times_s, at.T, to.T) for at, to in zip(places, speeds, strict=True)]
 
     def _publish_state(self, record: SafetyRecord) -> None:
         if record.warning:

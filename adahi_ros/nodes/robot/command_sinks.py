@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol
 
@@ -16,6 +15,8 @@ from adahi_ros.contract.commanded import Commanded, check_topics_apart
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.sinks import SINKS, message_sink
 from adahi_ros.contract.sinks.interface import ActionSink, Command, MessageSink
+from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
+from adahi_ros.core.command_curve import Curve
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 
@@ -33,13 +34,13 @@ class OpenSink(Protocol):
     def fault(self) -> str:
         """Reason why it cannot stop the robot; empty if it can."""
 
-    def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
+    def send(self, command: np.ndarray, stamp_ns: int, curve: Curve | None = None) -> None:
         """Send a command.
 
         Args:
             command: (D,).
-            stamp_ns: of the observation that it belongs to, 0 for none.
-            velocities: (D,) at the commanded positions; None where they are unknown.
+            stamp_ns: of the observation that it belongs to, 0 for none; with a curve, of the curve's begin.
+            curve: see `Command`.
         """
 
     def hold(self) -> None:
@@ -66,7 +67,6 @@ class TopicSink:
 
     holds_by_itself = False
     fault = ""
-    ahead: Sequence[np.ndarray] = ()  # (D,) each, points to send after the next command
 
     def __init__(
         self,
@@ -119,11 +119,18 @@ class TopicSink:
             self._node.destroy_publisher(self._out)
             self._out = None
 
-    def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
+    @property
+    def interpolated(self) -> bool:
+        """Whether a controller interpolates its commands."""
+        trajectory = self._messages.kind == JointTrajectorySink.kind and self._what.field == "positions"
+        return trajectory and not self._lockstep
+
+    def send(self, command: np.ndarray, stamp_ns: int, curve: Curve | None = None) -> None:
         what, messages = self._what, self._messages
-        if not self._lockstep:
+        curve = curve if self.interpolated else None
+        if curve is None and not self._lockstep:
             stamp_ns = 0 if messages.zero_is_receipt else self._clock.now().nanoseconds
-        sent = Command(what.names, what.field, command, self._period_s, stamp_ns, velocities, self.ahead)
+        sent = Command(what.names, what.field, command, self._period_s, stamp_ns, curve)
         if self._out is not None:
             self._out.publish(messages.message(sent, new_message))
 

@@ -82,7 +82,6 @@ STATUS_DEPTH = 100  # for a busy recorder
 WARNING_PERIOD_S = 1.0
 LATE = "adahi_ros.robot.lockstep_loop:LockstepLoop"  # only simulations need it
 WITH_PERSON = "adahi_ros.nodes.robot.teleoperator:loop_with_person"
-WITH_POINTS = "adahi_ros.nodes.robot.ahead_publisher:AheadPublisher"  # few robots need it
 
 
 class DraftPolicyNode(ManagedNode):
@@ -170,8 +169,7 @@ class DraftPolicyNode(ManagedNode):
         permission = self._operator.permission
         self._watch_takeover()
         self._watch_driver(contract)
-        publisher = CommandPublisher if values.command.points == 1 else at_place(WITH_POINTS)
-        self._commands = publisher(self, contract, values, permission, self._opened)
+        self._commands = CommandPublisher(self, contract, values, permission, self._opened)
         # Not latched: a bag would get old steps with the time of its start.
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", STATUS_DEPTH, self._opened)
         self._opened.callback(self._while_active.close)
@@ -187,7 +185,6 @@ class DraftPolicyNode(ManagedNode):
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         controller = controller_of(values, policy)
-        self._commands.coming = controller.coming
         wants = wants_of_robot(values, contract, policy.signature, encoder, controller, self._commands.limits)
         self._session = VerifierSession(self._transport, wants, reliability == "best_effort", self._on_link)
         late = values.command.late_steps if values.command.lockstep else 0

@@ -37,14 +37,6 @@ FIRST_EPISODES = 2**31 - 1  # largest value; leaves as many numbers for later ep
 class CommandParameters:
     """Parameters of the commands."""
 
-    velocities: bool = parameter(
-        False,
-        "Also send velocities in trajectory points, so that the controller interpolates a cubic; "
-        "joint_trajectory_controller needs allow_nonzero_velocity_at_trajectory_end: true",
-    )
-    points: int = parameter(
-        1, "Points in each trajectory: the command, then the next ones of the plan (positions only)", 1, 32
-    )
     lockstep: bool = parameter(
         False,
         "Stamp commands with the time of their observation, for a simulator that waits for each command",

@@ -21,6 +21,7 @@ from rclpy.waitable import Waitable
 from adahi_ros.contract.contract import Sink
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.sinks.interface import ActionSink
+from adahi_ros.core.command_curve import Curve
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.safety.goals import SUPERSEDED_S, Cancel, Goals
@@ -94,7 +95,7 @@ class GoalSink:
             return ""
         return f"{self._sink.key}: {self._sink.channel.topic} does not cancel a goal ({failures} requests)"
 
-    def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
+    def send(self, command: np.ndarray, stamp_ns: int, curve: Curve | None = None) -> None:
         now_s = time.monotonic()
         self._read_answers(now_s)
         if not self._client.server_is_ready():

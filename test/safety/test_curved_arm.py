@@ -1,0 +1,118 @@
+"""An arm whose controller follows the curve of its commands stays within every limit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adahi_ros.safety.intervention import Intervention
+from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, Robot
+from test.safety.curved_arm import ACCELERATION, BRAKES_M, HIGH, LOW, SPEED, STEPS, Arm
+
+IN_BURSTS = 1.2  # speed of commands in less than a period, as a share of the limit
+
+
+@settings(max_examples=150, deadline=None)
+@given(STEPS)
+def test_any_lateness_change_or_stop_stays_within_the_limits(steps: list[tuple[float, float, int]]) -> None:
+    arm = Arm()
+    for wanted, periods, event in steps:
+        if event == 0:
+            arm.enable(False)
+            arm.look()
+        elif event <= 2:
+            arm.enable(True)
+        elif event == 3:
+            arm.receive(arm.guard.withhold(arm.now_s))
+        arm.step(wanted)
+        arm.pass_by_within_limits(periods * PERIOD_S)
+    assert arm.controller.peak_speed[0] <= SPEED * IN_BURSTS
+    assert arm.controller.largest_jump[0] <= 1e-9
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.floats(LOW, HIGH), st.floats(-0.2, 0.2)), min_size=2, max_size=40))
+def test_steps_in_time_stay_within_speed_and_acceleration(steps: list[tuple[float, float]]) -> None:
+    arm = Arm()
+    arm.step(0.0)
+    begin_s = arm.now_s + 2.0 * PERIOD_S
+    arm.now_s += 1.5 * PERIOD_S
+    arm.step(0.0)  # later than all others will be
+    for step, (wanted, late) in enumerate(steps):
+        arm.now_s = begin_s + PERIOD_S * (step + late)
+        arm.step(wanted)
+    assert arm.controller.peak_acceleration[0] <= ACCELERATION * (1.0 + 1e-6)
+    assert arm.controller.peak_speed[0] <= SPEED * (1.0 + 1e-6)
+
+
+@given(st.floats(0.0, 4.0), st.floats(-2.0, 2.0), st.integers(1, 12))
+@settings(max_examples=100, deadline=None)
+def test_a_stop_at_any_time_ends_the_motion_within_the_braking_path(
+    late: float, speed: float, steps: int
+) -> None:
+    arm = Arm()
+    for step in range(steps):
+        arm.step(speed * PERIOD_S * (step + 1))
+        arm.now_s += PERIOD_S
+    arm.now_s += (late - 1.0) * PERIOD_S
+    arm.enable(False)
+    stopped_at = arm.at.positions[0]
+    arm.look()
+    arm.pass_by(1.0)
+    rest = arm.at
+    assert rest.velocities[0] == 0.0
+    assert abs(rest.positions[0] - stopped_at) <= BRAKES_M
+    arm.pass_by(10.0)
+    assert arm.at == rest
+
+
+def test_a_step_that_is_late_again_by_as_much_is_no_stop() -> None:
+    arm, slowest = Arm(), []
+    for step in range(24):
+        arm.step(0.04 * (step + 1))
+        arm.now_s += PERIOD_S * (1.4 if step % 6 == 5 else 0.6 if step and step % 6 == 0 else 1.0)
+        slowest.append(arm.at.velocities[0])
+    assert min(slowest[4:8]) < 0.75  # the first time
+    assert min(slowest[10:]) == pytest.approx(0.8, abs=1e-6)
+
+
+def test_without_observations_the_arm_is_held_and_comes_to_rest() -> None:
+    arm = Arm()
+    arm.step(0.05)
+    arm.pass_by(HOLD_AFTER_S + 2.0 * PERIOD_S)
+    assert arm.guard.holding
+    assert arm.at.velocities[0] == 0.0
+
+
+def test_at_the_end_of_the_node_it_stops_within_two_periods() -> None:
+    arm = Arm()
+    for step in range(10):
+        arm.step(0.05 * (step + 1))
+        arm.now_s += PERIOD_S
+    here = arm.at.positions[0]
+    arm.receive(arm.guard.halt(arm.now_s))
+    arm.now_s += 3.0 * PERIOD_S
+    assert arm.at.velocities[0] == 0.0
+    assert abs(arm.at.positions[0] - here) <= 2.0 * PERIOD_S * SPEED
+
+
+def test_it_rests_when_the_curve_has_ended() -> None:
+    arm = Arm()
+    arm.step(0.05)
+    arm.enable(False)
+    for _ in range(20):
+        arm.look()
+        rests = arm.guard.at_rest(arm.now_s)
+        assert not rests or arm.at.velocities[0] == 0.0
+        arm.now_s += PERIOD_S
+    assert rests
+
+
+def test_a_sink_that_does_not_stop_is_reported_and_counted_once() -> None:
+    robot = Robot("positions", {})
+    for fault in ("", "hand: does not cancel a goal", "hand: does not cancel a goal", "", "again"):
+        robot.guard.sink(fault)
+        assert (Intervention.GRIPPER in robot.guard.reported) == bool(fault)
+        assert robot.guard.reason(robot.now_s) == (f"gripper: {fault}" if fault else "")
+    assert robot.guard.counts[Intervention.GRIPPER] == 2
