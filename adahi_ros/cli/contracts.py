@@ -54,7 +54,7 @@ def check(
     limits: Annotated[
         list[Path] | None,
         Option(
-            help="Warn of joints that are not in this file of limits or URDF; may be given several times. "
+            help="Warn of joints that are not in these limits, a shipped name or a file, or URDF; repeatable. "
             "Default: the shipped limits of the robot type."
         ),
     ] = None,
@@ -158,11 +158,11 @@ def _pictures(contract: Contract, wanted: Sequence[ImageInput]) -> Iterator[str]
 
 
 def _limits_files(contract: Contract, files: Sequence[Path]) -> list[Path]:
-    """Return the given files of limits, or the shipped one of the robot type, if there is one."""
+    """Return the given files or shipped limits, or those of the robot type, if there are any."""
     from adahi_ros.safety.named_limits import limits_of_task, limits_path
 
     shipped = limits_of_task(contract.robot_type)
-    return list(files) or ([limits_path(shipped)] if shipped else [])
+    return [limits_path(str(each)) for each in files] or ([limits_path(shipped)] if shipped else [])
 
 
 def _parts(contract: Contract) -> Iterator[str]:

@@ -73,6 +73,7 @@ def test_the_joints_are_compared_with_the_files_that_are_given(tmp_path: Path, r
     path, urdf = arm(tmp_path, robot_type="mine"), tmp_path / "arm.urdf"
     urdf.write_text(URDF)
     assert "joints: compared with no robot; --limits FILE names" in run("contract", "check", path).output
+    assert "in limits/so101.yaml" in run("contract", "check", path, "--limits", "so101").output
     output = run("contract", "check", path, "--limits", urdf).output
     assert output.count("warning: ") == 5  # all but the shoulder's pan
     both = run("contract", "check", path, "--limits", urdf, "--limits", asset("config/limits/so101.yaml"))
