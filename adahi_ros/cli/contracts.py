@@ -54,7 +54,7 @@ def check(
     limits: Annotated[
         list[Path] | None,
         Option(
-            help="Warn of joints that are not in these limits, a shipped name or a file, or URDF; repeatable. "
+            help="Warn of joints that are not in these limits (shipped name or file) or URDF; repeatable. "
             "Default: the shipped limits of the robot type."
         ),
     ] = None,

@@ -46,7 +46,7 @@ class Monitor(Schema):
     Attributes:
         topic: relative to the robot's namespace unless it begins with a slash.
         type: of its messages, such as ur_dashboard_msgs/msg/RobotMode.
-        field: dotted path; a number is an index into an array.
+        field: dotted path; in an array a number is an index, and a name that of an entry with this `name`.
         running: values that allow motion.
         latched: the driver publishes on change, with durability transient_local.
         timeout_s: longest silence that allows motion, 0 for any; without it any where latched, else

@@ -11,6 +11,7 @@ OURS = {
     **dict.fromkeys(("plan_deviation", "surprise", "reversal", "adaptive_age", "overlap"), "age or online"),
     "learned": "the gate expected_error or online",
     "lerobot": "torch, with a checkpoint of this package that was made from LeRobot's",
+    **dict.fromkeys(("command.points", "command.velocities"), "nothing: trajectories carry curves"),
     "adahi top": "adahi watch",
     "adahi bag recover": "adahi bag repair",
     "adahi fleet": "adahi serve fleet",

@@ -24,10 +24,15 @@ def contract(driver: Any) -> Any:
 
 
 def test_a_contract_says_which_states_of_the_driver_allow_motion() -> None:
-    latched = {**MODE, "field": "controllers.0.state.label", "running": ["active"], "latched": True}
+    latched = {
+        **MODE,
+        "field": "controllers.arm_controller.state.label",
+        "running": ["active"],
+        "latched": True,
+    }
     assert contract([MODE, {**latched, "timeout_s": 2}]).driver == (
         Monitor(MODE["topic"], MODE["type"], "mode", (7,)),
-        Monitor(MODE["topic"], MODE["type"], "controllers.0.state.label", ("active",), True, 2.0),
+        Monitor(MODE["topic"], MODE["type"], latched["field"], ("active",), True, 2.0),
     )
     assert contract([]).driver == ()
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from functools import partial
 
 import pytest
 
@@ -72,6 +73,29 @@ def test_anything_but_running_is_reported_and_so_is_running_again(observer: Obse
         observer.wait_until(lambda: calls[-1] == "running", 20.0, "running again")
         health()
         observer.wait_until(lambda: "no such integer" in calls[-1], 20.0, "a message without that entry")
+
+
+def test_an_entry_of_an_array_is_found_by_its_name(observer: Observer) -> None:
+    """As controller_manager lists its controllers: in any order, and a name may be missing or twice."""
+    calls: list[str] = []
+    arm = Monitor("activity", "diagnostic_msgs/msg/DiagnosticArray", "status.arm.message", ("active",))
+    activity = observer.node.create_publisher(DiagnosticArray, "activity", 10)
+
+    def publish(*named: tuple[str, str]) -> None:
+        status = [DiagnosticStatus(name=name, message=message) for name, message in named]
+        activity.publish(DiagnosticArray(status=status))
+
+    with monitored(observer, [arm], calls):
+        for what, others in (
+            ("running", [("hand", "inactive"), ("arm", "active")]),
+            ("'inactive', must be 'active'", [("arm", "inactive"), ("hand", "active")]),
+            ("running", [("arm", "active")]),
+            ("no such", [("hand", "active")]),
+            ("running", [("arm", "active")]),
+            ("no such", [("arm", "active"), ("arm", "active")]),
+        ):
+            said = partial(lambda words: words in calls[-1], what)
+            observer.wait_until(said, DEADLINE_S, what, partial(publish, *others))
 
 
 def test_a_latched_driver_that_was_replaced_runs_once_the_old_one_is_gone(observer: Observer) -> None:

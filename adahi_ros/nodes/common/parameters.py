@@ -198,7 +198,7 @@ class Parameters(Generic[P]):
                     continue
                 near = difflib.get_close_matches(name, self._table, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self._table)}"
-                was = gone(name.partition(".")[0])
+                was = gone(name) or gone(name.partition(".")[0])
                 self._node.get_logger().warning(f"{name}{was}: no parameter of this node, ignored; {hint}")
 
     def value_beside(self, name: str) -> Any:

@@ -121,8 +121,11 @@ def _value(message: Any, field: str) -> Value | None:
     value = message
     for part in field.split("."):
         try:
-            value = value[int(part)] if part.isdecimal() else getattr(value, part)
-        except (AttributeError, IndexError, TypeError):
+            if isinstance(value, list) and not part.isdecimal():
+                (value,) = (each for each in value if each.name == part)
+            else:
+                value = value[int(part)] if part.isdecimal() else getattr(value, part)
+        except (AttributeError, IndexError, TypeError, ValueError):
             return None
     if isinstance(value, bytes) and len(value) == 1:  # rclpy's `byte`
         return value[0]
