@@ -106,12 +106,12 @@ class CommandCurve:
 
         Args:
             now_s: the time.
-            before: (A,), the command before; or another place where a robot at rest starts.
+            before: (A,), the command before; or another place where an entry at rest starts.
             command: (A,).
         """
         schedule, period_s = self._schedule, self._schedule.period_s
-        goes_on = self._command is not None and np.array_equal(before, self._command)
-        if self._curve is None or not goes_on or now_s < self._curve.times_s[0]:  # or the clock went back
+        goes_on = np.full(len(before), False) if self._command is None else before == self._command
+        if self._curve is None or not goes_on.any() or now_s < self._curve.times_s[0]:  # the clock went back
             schedule.due_s = -math.inf
             self._curve = Curve(np.full(1, now_s), before[None], np.zeros((1, len(before))))
         begins_s = max(schedule.next_s(now_s), schedule.due_s + SHORTEST * period_s)
@@ -120,6 +120,7 @@ class CommandCurve:
         if since_s <= period_s * (1.0 + EARLY):
             begins_s = self._halfway_s
         step, former = command - before, self._curve.between(now_s - LEAD_S, begins_s)
+        former.places[:, ~goes_on], former.speeds[:, ~goes_on] = before[~goes_on], 0.0
         self._command, self._halfway_s = command, schedule.due_s + 1.5 * period_s - 0.5 * lasts_s
         self._curve = Curve(
             np.append(former.times_s, (self._halfway_s, self._halfway_s + lasts_s)),

@@ -226,6 +226,20 @@ def test_from_another_place_it_starts_at_rest() -> None:
     assert (np.diff(begun.times_s) > 0.0).all()
 
 
+def test_a_joint_that_starts_anew_leaves_the_others_in_motion() -> None:
+    alone, both, place = CommandCurve(PERIOD_S), CommandCurve(PERIOD_S), 0.0
+    for step in range(6):
+        now_s, before, place = 1.0 + step * PERIOD_S, place, place + 0.02
+        other = 0.0 if step < 5 else 3.0  # it was moved by hand
+        only = alone.extend(now_s, np.array([before]), np.array([place]))
+        made = both.extend(now_s, np.array([before, other]), np.array([place, other]))
+    np.testing.assert_allclose(made.places[:, 0], only.places[:, 0])
+    np.testing.assert_allclose(made.speeds[:, 0], only.speeds[:, 0])
+    assert made.speeds[0, 0] == pytest.approx(0.4)
+    assert (made.places[:, 1] == 3.0).all()
+    assert (made.speeds[:, 1] == 0.0).all()
+
+
 def test_what_is_sent_again_is_the_rest_of_the_same_curve() -> None:
     curve = CommandCurve(PERIOD_S)
     assert curve.again(0.0) is None
