@@ -74,8 +74,8 @@ class Event(Enum):
         "its state"
     )
     DRIVER_RUNS = "the driver runs"
-    COMMANDED_TWICE = "another program publishes on the command topic"
-    COMMANDED_ALONE = "no other program publishes there"
+    COMMANDED_TWICE = "another program publishes on the command topic, or has a goal on its controller"
+    COMMANDED_ALONE = "no other program does"
     MEASURED_TWICE = "two programs publish the state of one commanded joint"
     MEASURED_ONCE = "one program publishes it"
     OBSERVED = "an observation"

@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from action_msgs.msg import GoalStatus, GoalStatusArray
 from adahi_msgs.msg import SafetyState, TaskState
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.publisher import Publisher
+from rclpy.qos import qos_profile_action_status_default
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
@@ -263,6 +266,51 @@ def test_who_sends_commands_in_motion_is_held_for_by_name(arm: Arm) -> None:
     arm.enable()
     arm.moves()
     assert policy.count_publishers("/command") == 1
+
+
+CONTROLLED = {
+    "action": {
+        "channel": {"topic": "arm/joint_trajectory", "type": "trajectory_msgs/msg/JointTrajectory"},
+        "select": [f"positions.{joint}" for joint in JOINTS],
+    }
+}
+GOALS = "arm/follow_joint_trajectory/_action"
+
+
+def test_a_goal_on_the_controller_is_held_for_by_name_until_a_press(arm: Arm) -> None:
+    policy = arm.policy(
+        values={"contract": ball_contract(tolerance_ms=50.0, max_age_s=5.0, actions=CONTROLLED)}
+    )
+    arm.observer.node.create_subscription(JointTrajectory, "arm/joint_trajectory", arm.commands.append, 100)
+    controller, moveit = arm.node("controller"), arm.node("moveit")
+    quality = qos_profile_action_status_default
+    out = controller.create_publisher(GoalStatusArray, f"{GOALS}/status", quality)
+
+    def report(status: int) -> None:
+        out.publish(GoalStatusArray(status_list=[GoalStatus(status=status)]))
+
+    report(GoalStatus.STATUS_SUCCEEDED)  # one of before
+    arm.runs()
+    arm.moves()
+    moveit.create_subscription(Bool, f"{GOALS}/feedback", lambda message: None, 1)
+    arm.wait(lambda: policy.count_subscribers(f"{GOALS}/feedback") == 1, "a client")
+    report(GoalStatus.STATUS_EXECUTING)
+    said = "a goal of moveit executes on /arm/follow_joint_trajectory"
+    ends = f"{said}; end it, or allow it by safety.shared_command: true"
+    assert arm.held(Intervention.SHARED).endswith(ends)
+    assert arm.observer.change_state("draft_policy", "deactivate", DEADLINE_S)
+    assert said in arm.refused("draft_policy")
+    report(GoalStatus.STATUS_CANCELED)
+    arm.wait(lambda: not policy._commands.others._commanded(), "its end")
+    assert arm.observer.change_state("draft_policy", "activate", DEADLINE_S)
+    arm.nodes.wait_s(LOOKS_S)
+    assert arm.states[-1].needs_press
+    arm.enable()
+    arm.moves()
+    report(GoalStatus.STATUS_EXECUTING)
+    arm.held(Intervention.SHARED)
+    controller.destroy_publisher(out)  # it ends with the goal
+    arm.wait(lambda: "another program commanded the arm" in arm.states[-1].message, "no controller")
 
 
 def test_two_writers_are_allowed_by_a_parameter(arm: Arm) -> None:

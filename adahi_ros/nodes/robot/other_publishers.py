@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks for other publishers: of commands, and of the states of commanded joints."""
+"""Looks for others that command the arm, by messages or goals, or that publish the states of its joints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
+from action_msgs.msg import GoalStatus, GoalStatusArray
 from rclpy.node import Node
+from rclpy.qos import qos_profile_action_status_default
 
 from adahi_ros.nodes.common.executors import sequence_of, with_info
 from adahi_ros.nodes.common.graph import publishers_of
@@ -18,6 +20,9 @@ from adahi_ros.safety.holds import Event, Hold, Holds, State
 from adahi_ros.safety.measured_twice import AGAIN_S, MeasuredTwice
 
 LOOK_PERIOD_S = 0.25
+TRAJECTORY, FOLLOW = "/joint_trajectory", "/follow_joint_trajectory"  # of one joint_trajectory_controller
+STATUS, FEEDBACK = "/_action/status", "/_action/feedback"
+UNDER_WAY = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_CANCELING)
 OVER = {
     Event.COMMANDED_ALONE: "another program commanded the arm",
     Event.MEASURED_ONCE: "two programs measured a joint",
@@ -26,7 +31,7 @@ ALLOW = "end it, or allow it by safety.shared_command: true"
 
 
 class OtherPublishers:
-    """Raises a hold while another program commands the arm, or two measure one of its joints.
+    """Raises a hold while another program commands the arm, by messages or a goal, or two measure a joint.
 
     A node that is not active may not command, so it looks for others only to end a hold.
 
@@ -56,6 +61,10 @@ class OtherPublishers:
         for joint, topic in joints.items():
             by_topic.setdefault(topic, []).append(joint)
         self._measured = {topic: MeasuredTwice(names) for topic, names in by_topic.items()}
+        self._goals: dict[str, bool] = {}  # whether one executes, by the action
+        for topic in self._ours:
+            if topic.endswith(TRAJECTORY):
+                self._watch_goals(topic.removesuffix(TRAJECTORY) + FOLLOW, opened)
         self._active, self._holds, self._changed = active, holds, changed
         self._texts: dict[Event, str] = {}
         self._since_s = time.monotonic()
@@ -98,6 +107,18 @@ class OtherPublishers:
         counted: Callable[..., None] = with_info(received)
         return counted
 
+    def _watch_goals(self, action: str, opened: ExitStack) -> None:
+        """Note whether a goal executes on the controller's action: MoveIt's, for example."""
+
+        def received(message: GoalStatusArray) -> None:
+            self._goals[action] = any(each.status in UNDER_WAY for each in message.status_list)
+            self.compare_publishers()
+
+        subscription = self._node.create_subscription(
+            GoalStatusArray, action + STATUS, received, qos_profile_action_status_default
+        )
+        opened.callback(self._node.destroy_subscription, subscription)
+
     def _close(self) -> None:
         self._closed = True
 
@@ -136,6 +157,11 @@ class OtherPublishers:
             names[self._node.get_fully_qualified_name()] -= own.count(topic)
             if others := sorted(names.elements()):
                 return f"{', '.join(others)} {what} on {topic}; {ALLOW}"
+        for action, executes in self._goals.items():
+            if executes and self._node.count_publishers(action + STATUS):
+                clients = self._node.get_subscriptions_info_by_topic(action + FEEDBACK)
+                who = " or ".join(sorted({each.node_name for each in clients})) or "a client"
+                return f"a goal of {who} executes on {action}; {ALLOW}"
         return ""
 
     def measured_twice(self) -> str | None:
