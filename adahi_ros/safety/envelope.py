@@ -239,21 +239,23 @@ class Envelope:
 
 
 WINDOW_S = 0.5  # an arm must reach a command within this time
+WINDOW_PERIODS = 3.0  # at least: a controller reaches a command within two and a half, late ones later
 COMMANDS_KEPT = 1024
 
 
 class Following:
-    """Compares measured positions with all commands of the last `WINDOW_S`.
+    """Compares measured positions with all commands of the last `WINDOW_S`, or of `WINDOW_PERIODS`.
 
     A lagging arm is between the commands of the window, at any speed. An arm in a
     protective stop is not. It has no clock.
 
     Args:
         limit: (A,) largest distance from the commands, infinite where it is not checked.
+        period_s: of the control.
     """
 
-    def __init__(self, limit: np.ndarray) -> None:
-        self._limit = limit
+    def __init__(self, limit: np.ndarray, period_s: float = 0.0) -> None:
+        self._limit, self._window_s = limit, max(WINDOW_S, WINDOW_PERIODS * period_s)
         self._checks = bool(np.isfinite(limit).any())
         self._commands: deque[tuple[float, np.ndarray]] = deque(maxlen=COMMANDS_KEPT)
         self._since_s = float("inf")
@@ -276,9 +278,11 @@ class Following:
             measured: (A,) positions, NaN where unknown; None if all are unknown.
             now_s: the time.
         """
-        while len(self._commands) > 1 and self._commands[1][0] <= now_s - WINDOW_S:
+        while len(self._commands) > 1 and self._commands[1][0] <= now_s - self._window_s:
             self._commands.popleft()  # the last one before the window applies at its start
-        if not self._checks or measured is None or not self._commands or now_s - self._since_s < WINDOW_S:
+        if not self._checks or measured is None or not self._commands:
+            return None
+        if now_s - self._since_s < self._window_s:
             return None
         window = np.array([positions for _, positions in self._commands])
         with np.errstate(invalid="ignore"):

@@ -95,7 +95,7 @@ class Guard:
         self.counts: Counter[Intervention] = Counter()
         self.interventions: tuple[Intervention, ...] = ()
         self.limited: tuple[str, ...] = ()
-        self._following = Following(envelope.following)
+        self._following = Following(envelope.following, config.period_s)
         self._judges = judges
         self._refused_by: str | None = None  # the key of the judge that refused last
         motion = self._motion = Motion(config.period_s, now_s, now_s)

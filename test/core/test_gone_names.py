@@ -24,7 +24,7 @@ from adahi_ros.proposers.registry import PROPOSERS
 GONE = all_gone()
 VERBS_GONE = [name for name in GONE if name.startswith("adahi ")]
 NAMES_GONE = [
-    name for name in GONE if " " not in name and name not in {*GATES, *PROPOSERS, *ACCEPTANCES, *POLICIES}
+    name for name in GONE if name.isidentifier() and name not in {*GATES, *PROPOSERS, *ACCEPTANCES, *POLICIES}
 ]
 
 

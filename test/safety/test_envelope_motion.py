@@ -396,19 +396,20 @@ def test_only_entries_that_were_displaced_begin_elsewhere() -> None:
     assert listed(sent(envelope.hold(None, PERIOD_S))) == [0.3, 0.0]
 
 
-def test_a_lag_counts_once_a_whole_window_of_commands_is_known() -> None:
-    following = Following(np.array([0.1]))
+@pytest.mark.parametrize(("period_s", "window_s"), [(0.05, WINDOW_S), (0.5, 1.5)])
+def test_a_lag_counts_once_a_whole_window_of_commands_is_known(period_s: float, window_s: float) -> None:
+    following = Following(np.array([0.1]), period_s)
     for step in range(40):
         now_s = 0.05 * step
         following.commanded(np.array([0.0]), now_s)
         found = following.error(np.array([0.2]), now_s)
-        assert (found is not None) == (now_s >= WINDOW_S - 1e-9), now_s
+        assert (found is not None) == (now_s >= window_s - 1e-9), now_s
     following.commanded(np.array([0.15]), 2.0)  # the arm is between the commands of the window
     assert following.error(np.array([0.2]), 2.0) is None
-    for step in range(41, 60):
+    for step in range(41, 80):
         following.commanded(np.array([0.0]), 0.05 * step)
         late = following.error(np.array([0.2]), 0.05 * step)
-        assert (late is not None) == (0.05 * step > 2.05 + WINDOW_S - 1e-9), step
+        assert (late is not None) == (0.05 * step > 2.05 + window_s - 1e-9), step
     following.reset()
     assert following.error(np.array([0.2]), 3.0) is None
 
