@@ -101,25 +101,28 @@ class CommandCurve:
         self._curve: Curve | None = None
         self._halfway_s = 0.0  # when the curve is halfway to the command
 
-    def extend(self, now_s: float, before: np.ndarray, command: np.ndarray) -> Curve:
+    def extend(self, now_s: float, before: np.ndarray, command: np.ndarray, counted_s: float) -> Curve:
         """Return the curve from `LEAD_S` before now, for a clock that is late, to rest at a command.
 
         Args:
             now_s: the time.
             before: (A,), the command before; or another place where an entry at rest starts.
             command: (A,).
+            counted_s: time for which its limits were computed; it gets that, or it would be too fast.
         """
         schedule, period_s = self._schedule, self._schedule.period_s
         goes_on = np.full(len(before), False) if self._command is None else before == self._command
         if self._curve is None or not goes_on.any() or now_s < self._curve.times_s[0]:  # the clock went back
             schedule.due_s = -math.inf
             self._curve = Curve(np.full(1, now_s), before[None], np.zeros((1, len(before))))
-        begins_s = max(schedule.next_s(now_s), schedule.due_s + SHORTEST * period_s)
+        step = command - before
+        least_s = max(SHORTEST * period_s, min(counted_s, period_s) if step.any() else 0.0)
+        begins_s = max(schedule.next_s(now_s), schedule.due_s + least_s)
         since_s, schedule.due_s = begins_s - schedule.due_s, begins_s
         lasts_s = min(since_s, period_s)
         if since_s <= period_s * (1.0 + EARLY):
             begins_s = self._halfway_s
-        step, former = command - before, self._curve.between(now_s - LEAD_S, begins_s)
+        former = self._curve.between(now_s - LEAD_S, begins_s)
         former.places[:, ~goes_on], former.speeds[:, ~goes_on] = before[~goes_on], 0.0
         self._command, self._halfway_s = command, schedule.due_s + 1.5 * period_s - 0.5 * lasts_s
         self._curve = Curve(

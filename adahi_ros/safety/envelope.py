@@ -10,7 +10,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -350,7 +350,7 @@ class Motion:
         moved_s: when the last command was made that may have moved the arm; or (A,), of each entry.
         at: (A,), the last command; None before the first.
         speeds: (A,), mean velocities towards it; None where they are unknown.
-        before: (A,), where the last command began.
+        before: (A,), where the last command began; empty before the first.
         schedule: of a controller that interpolates; None where each command begins when it is made.
         interval_s: between the last two commands, at most a period.
         moving: the commands may move the arm, or may have been lost.
@@ -365,7 +365,7 @@ class Motion:
     moved_s: float | np.ndarray
     at: np.ndarray | None = None
     speeds: np.ndarray | None = None
-    before: np.ndarray | None = None
+    before: np.ndarray = field(default_factory=lambda: np.zeros(0))
     schedule: Schedule | None = None
     interval_s: float = 0.0
     moving: bool = False

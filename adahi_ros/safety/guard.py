@@ -146,14 +146,14 @@ class Guard:
         return self._motion.resting or self._motion.gap(now_s)
 
     @property
-    def interpolates(self) -> bool:
-        """Whether a controller follows the curve of its commands."""
-        return self._motion.schedule is not None
+    def before(self) -> np.ndarray:
+        """(A,), where the last command began; empty before the first."""
+        return self._motion.before
 
     @property
-    def before(self) -> np.ndarray | None:
-        """(A,), where the last command began; None before the first."""
-        return self._motion.before
+    def counted_s(self) -> float:
+        """Time from the command before to the last one, as the limits count it; at most a period."""
+        return self._motion.interval_s
 
     @property
     def made_s(self) -> float:

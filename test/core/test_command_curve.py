@@ -136,6 +136,7 @@ def followed(
     rate_hz: float = 250.0,
     clock_s: float = 0.0,
     seed: int = 0,
+    times_s: np.ndarray | None = None,
 ) -> Followed:
     """Send commands to wanted positions (N,), each late by up to a jitter, and let the controller follow."""
     generator = np.random.default_rng(seed)
@@ -147,19 +148,19 @@ def followed(
     messages, commands = [], [0.0]
     for step, position in enumerate(wanted.tolist()):
         now_s = 1.0 + step * PERIOD_S + generator.uniform(0.0, jitter_s)
+        now_s = now_s if times_s is None else float(times_s[step])
         guard.observed(now_s)
         measured = np.zeros(1) if step == 0 else None
         command = guard.act(np.array([position]), measured, now_s)
         assert command is not None
-        assert guard.before is not None
         stamp_s, points = 0.0, [Point(PERIOD_S, float(command[0]))]
         if curved:
-            made = curve.extend(now_s, guard.before, command)
+            made = curve.extend(now_s, guard.before, command, guard.counted_s)
             stamp_s, points = made.times_s[0], points_of(made)
         commands.append(float(command[0]))
         if generator.random() >= lost:
             messages.append((now_s + generator.uniform(0.0003, 0.003), stamp_s, points))
-    for tick in range(int((SECONDS + 2.0) * rate_hz)):
+    for tick in range(int((now_s + 1.0) * rate_hz)):
         now_s = 0.9993 + tick / rate_hz
         while messages and messages[0][0] <= now_s:
             _, stamp_s, points = messages.pop(0)
@@ -217,8 +218,8 @@ def test_it_ends_at_the_last_command_and_stays_between_the_commands() -> None:
 
 def test_from_another_place_it_starts_at_rest() -> None:
     curve = CommandCurve(PERIOD_S)
-    curve.extend(1.0, np.zeros(1), np.ones(1))
-    begun = curve.extend(1.05, np.full(1, 5.0), np.full(1, 5.1))
+    curve.extend(1.0, np.zeros(1), np.ones(1), PERIOD_S)
+    begun = curve.extend(1.05, np.full(1, 5.0), np.full(1, 5.1), PERIOD_S)
     assert begun.places[0] == 5.0
     assert begun.speeds[0] == 0.0
     assert begun.places[-1] == 5.1
@@ -231,8 +232,8 @@ def test_a_joint_that_starts_anew_leaves_the_others_in_motion() -> None:
     for step in range(6):
         now_s, before, place = 1.0 + step * PERIOD_S, place, place + 0.02
         other = 0.0 if step < 5 else 3.0  # it was moved by hand
-        only = alone.extend(now_s, np.array([before]), np.array([place]))
-        made = both.extend(now_s, np.array([before, other]), np.array([place, other]))
+        only = alone.extend(now_s, np.array([before]), np.array([place]), PERIOD_S)
+        made = both.extend(now_s, np.array([before, other]), np.array([place, other]), PERIOD_S)
     np.testing.assert_allclose(made.places[:, 0], only.places[:, 0])
     np.testing.assert_allclose(made.speeds[:, 0], only.speeds[:, 0])
     assert made.speeds[0, 0] == pytest.approx(0.4)
@@ -240,10 +241,19 @@ def test_a_joint_that_starts_anew_leaves_the_others_in_motion() -> None:
     assert (made.speeds[:, 1] == 0.0).all()
 
 
+@pytest.mark.parametrize("mean_s", [0.5 * PERIOD_S, PERIOD_S])
+def test_commands_at_random_times_are_hardly_faster_than_allowed(mean_s: float) -> None:
+    waits_s = np.random.default_rng(0).exponential(mean_s, 2000)
+    waits_s[500:540] = 1e-4  # a burst
+    made = followed(0.6 * np.sin(1.2 * np.cumsum(waits_s)), times_s=1.0 + np.cumsum(waits_s))
+    assert np.abs(made.speeds).max() <= 1.2 * SPEED
+    assert not made.rejected
+
+
 def test_what_is_sent_again_is_the_rest_of_the_same_curve() -> None:
     curve = CommandCurve(PERIOD_S)
     assert curve.again(0.0) is None
-    made = curve.extend(1.0, np.zeros(1), np.ones(1))
+    made = curve.extend(1.0, np.zeros(1), np.ones(1), PERIOD_S)
     for now_s in (1.0, 1.02, 1.09, 1.2):
         left = curve.again(now_s)
         assert left is not None
@@ -255,8 +265,8 @@ def test_what_is_sent_again_is_the_rest_of_the_same_curve() -> None:
 
 def test_a_clock_that_goes_back_starts_it_again() -> None:
     curve = CommandCurve(PERIOD_S)
-    curve.extend(100.0, np.zeros(1), np.ones(1))
-    back = curve.extend(1.0, np.ones(1), np.full(1, 1.1))
+    curve.extend(100.0, np.zeros(1), np.ones(1), PERIOD_S)
+    back = curve.extend(1.0, np.ones(1), np.full(1, 1.1), PERIOD_S)
     assert back.times_s[0] == pytest.approx(1.0, abs=0.02)
     assert back.times_s[-1] < 1.3
     assert back.speeds[0] == 0.0

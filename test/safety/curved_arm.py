@@ -54,8 +54,7 @@ class Arm:
 
     def receive(self, command: np.ndarray | None) -> None:
         if command is not None:
-            assert self.guard.before is not None
-            curve = self.curve.extend(self.now_s, self.guard.before, command)
+            curve = self.curve.extend(self.now_s, self.guard.before, command, self.guard.counted_s)
             stamp_s = curve.times_s[0]
             self.controller.receive(curve._replace(times_s=curve.times_s - stamp_s), stamp_s, self.now_s)
 

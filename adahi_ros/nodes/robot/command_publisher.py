@@ -230,11 +230,10 @@ class CommandPublisher:
     def _followed(self, curve: CommandCurve, command: np.ndarray) -> tuple[int, list[Curve | None]]:
         """Return the stamp, and the curve of each sink from there to a command (A,)."""
         now_s = (self._node.get_clock().now().nanoseconds - self._origin_ns) / NANOSECONDS
-        before, made_s = self.guard.before, self.guard.made_s
-        found = curve.again(now_s) if made_s == self._made_s else None
+        guard, before_s, self._made_s = self.guard, self._made_s, self.guard.made_s
+        found = curve.again(now_s) if guard.made_s == before_s else None
         if found is None:
-            found = curve.extend(now_s, command if before is None else before, command)
-        self._made_s = made_s
+            found = curve.extend(now_s, guard.before, command, guard.counted_s)
         places, speeds = self._action.parts(found.places.T), self._action.parts(found.speeds.T)
         times_s = found.times_s - found.times_s[0]
         stamp_ns = self._origin_ns + round(found.times_s[0] * NANOSECONDS)
