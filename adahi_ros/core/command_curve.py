@@ -17,7 +17,7 @@ import numpy as np
 LEAD_S = 0.01  # until a message is with the controller; at most `LEAD` periods
 LEAD = 0.5
 EARLY = 1e-6  # periods, for rounding
-SHORTEST = 0.05  # periods between two commands; more than a period's worth at once make the curve late
+SHORTEST = 0.05  # periods between the begins of two commands
 
 
 @dataclass

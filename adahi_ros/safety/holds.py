@@ -56,7 +56,7 @@ class Event(Enum):
     DISABLE = "`~/set_enabled` with `false`"
     TAKE = "a `true` on `takeover`"
     GIVE = "a `false` on `takeover` of the publisher that took over, or `~/give_back`"
-    LAGS = "commanded and measured positions differ by more than `following` for 0.5 s or three steps"
+    LAGS = "commanded and measured positions differ by more than `following` for 0.5 s and three steps"
     JUMPS = (
         "a measured position jumps by more than `max_step` and three times the velocity limit, or by more "
         "than `max_step` during a hold"

@@ -49,9 +49,8 @@ class JointTrajectorySink(MessageSink):
         places = order(message.joint_names, names)
         if not message.points:
             raise ValueError("points: none, must be at least one")
-        return checked(
-            getattr(message.points[-1], field), names, f"points[{len(message.points) - 1}].{field}"
-        )[places]
+        last = len(message.points) - 1
+        return checked(getattr(message.points[last], field), names, f"points[{last}].{field}")[places]
 
     def curve(self, message: Any, names: Sequence[str]) -> Curve | None:
         places, points = order(message.joint_names, names), message.points

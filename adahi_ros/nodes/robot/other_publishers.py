@@ -61,14 +61,14 @@ class OtherPublishers:
         for joint, topic in joints.items():
             by_topic.setdefault(topic, []).append(joint)
         self._measured = {topic: MeasuredTwice(names) for topic, names in by_topic.items()}
-        self._goals: dict[str, bool] = {}  # whether one executes, by the action
-        for topic in self._ours:
-            if topic.endswith(TRAJECTORY):
-                self._watch_goals(topic.removesuffix(TRAJECTORY) + FOLLOW, opened)
         self._active, self._holds, self._changed = active, holds, changed
         self._texts: dict[Event, str] = {}
         self._since_s = time.monotonic()
         self._closed = False
+        self._goals: dict[str, bool] = {}  # whether one executes, by the action
+        for topic in self._ours:
+            if topic.endswith(TRAJECTORY):
+                self._watch_goals(topic.removesuffix(TRAJECTORY) + FOLLOW, opened)
         opened.callback(self._close)
         steady_timer(node, LOOK_PERIOD_S, self.compare_publishers, opened)
 
