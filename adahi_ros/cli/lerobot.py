@@ -186,8 +186,14 @@ def _info(dataset: Path | None) -> dict[str, Any]:
 
 
 def _size(info: dict[str, Any], camera: str, otherwise: tuple[int, int]) -> tuple[int, int]:
-    """Return the rows and columns of a camera in the data, (rows, columns, 3) or (3, rows, columns)."""
+    """Return the rows and columns of a camera in the data, (rows, columns, 3) or (3, rows, columns).
+
+    Raises:
+        ValueError: the shape is another one.
+    """
     found = info.get("features", {}).get(camera, {}).get("shape") or (3, *otherwise)
+    if len(found) != 3 or 3 not in (found[0], found[2]):
+        raise ValueError(f"{camera}.shape: {found}, must be [rows, columns, 3] or [3, rows, columns]")
     rows, columns = found[:2] if found[2] == 3 else found[1:]
     return int(rows), int(columns)
 

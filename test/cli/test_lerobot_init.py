@@ -197,7 +197,9 @@ def test_the_driver_gets_lerobots_arguments(run: Run, monkeypatch: pytest.Monkey
     assert became == ["adahi_ros.nodes.robot.lerobot_arm", *own, *ros]
 
 
-def test_images_of_a_policy_that_pads_are_as_large_as_in_its_data(tmp_path: Path, run: Run) -> None:
+def test_images_of_a_policy_that_pads_are_as_large_as_in_its_data(
+    tmp_path: Path, run: Run, fails: Fails
+) -> None:
     inputs: dict[str, Any] = {name: {"type": "VISUAL", "shape": [3, 224, 224]} for name in CAMERAS}
     inputs[STATE] = {"type": "STATE", "shape": [6]}
     folder = act(tmp_path / "pi0", type="pi0", input_features=inputs)
@@ -210,6 +212,10 @@ def test_images_of_a_policy_that_pads_are_as_large_as_in_its_data(tmp_path: Path
     sizes = [(each.rows, each.columns) for each in load_contract(str(out / "contract.yaml")).cameras]
     signature, *_ = described_by_files(out, yaml.safe_load((out / "target.yaml").read_text()))
     assert [(each.rows, each.columns) for each in signature.images] == sizes == [(480, 640), (240, 320)]
+    info["features"][CAMERAS[1]] = {"shape": [3]}
+    path.write_text(json.dumps(info))
+    given = "lerobot", "init", folder, "--out", tmp_path / "other", "--dataset", tmp_path / "data"
+    assert f"{CAMERAS[1]}.shape: [3], must be [rows, columns, 3]" in fails(*given)
 
 
 def test_a_policy_in_another_unit_does_not_fit(tmp_path: Path, run: Run) -> None:
