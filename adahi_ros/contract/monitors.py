@@ -51,6 +51,7 @@ class Monitor(Schema):
         latched: the driver publishes on change, with durability transient_local.
         timeout_s: longest silence that allows motion, 0 for any; without it any where latched, else
             `SILENCE_S`. A publisher that is gone never allows motion.
+        optional: watched only where the type is installed and someone publishes.
     """
 
     topic: Annotated[Word, _matching(TOPIC, "names of letters, digits and _, with /")]
@@ -59,6 +60,7 @@ class Monitor(Schema):
     running: Annotated[tuple[Value, ...], PlainValidator(_running)]
     latched: bool = False
     timeout_s: Annotated[float, within(0, LONGEST_S)] | None = None
+    optional: bool = False
 
     @property
     def silence_s(self) -> float:

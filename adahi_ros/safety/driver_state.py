@@ -62,7 +62,8 @@ class DriverState:
     def fault(self, now_s: float) -> tuple[str, bool]:
         """Return why the driver does not allow motion, empty where it does; and whether that is known.
 
-        It is not known where nothing but a first message is missing.
+        It is not known where nothing but a first message is missing. An optional monitor misses none
+        without a publisher.
         """
         missing = ""
         for monitor, seen, gone, publishers in zip(
@@ -74,6 +75,8 @@ class DriverState:
                 who = shortened(", ".join(sorted(publishers.values())), LONGEST_TEXT)
                 return f"{where}: of {len(publishers)} publishers ({who}), must be one", True
             if seen is None:
+                if monitor.optional and not publishers:
+                    continue
                 missing = missing or f"{where}: no message yet, {allowed}"
             elif seen[0] is None:
                 return f"{where}: the message has no such integer, boolean or text, {allowed}", True

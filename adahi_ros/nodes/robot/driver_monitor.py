@@ -14,6 +14,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from adahi_ros.contract.monitors import Monitor, Value
 from adahi_ros.nodes.common.executors import with_info
+from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.operator import ALL, PublisherWatch, age_of
@@ -45,17 +46,18 @@ class DriverMonitor:
     ) -> None:
         self.monitors = tuple(monitors)
         self._node = node
-        self._state = DriverState(monitors)
+        self._watched = [each for each in monitors if not each.optional or _installed(each)]
+        self._state = DriverState(self._watched)
         self._on_state = on_state
         self._said: tuple[str, bool] | None = None
         self._opened = ExitStack()
-        self._kinds = [message_type(monitor.type) for monitor in monitors]
-        self._subscribed = [ExitStack() for _ in monitors]
+        self._kinds = [message_type(monitor.type) for monitor in self._watched]
+        self._subscribed = [ExitStack() for _ in self._watched]
         self._watches: dict[int, PublisherWatch] = {}
         for index, opened in enumerate(self._subscribed):
             self._opened.callback(opened.close)
             self._subscribe(index)
-        if monitors:
+        if self._watched:
             steady_timer(node, LOOK_PERIOD_S, self._check_publishers, self._opened)
         self._check_publishers()
 
@@ -66,7 +68,7 @@ class DriverMonitor:
 
     def _subscribe(self, index: int) -> None:
         """Subscribe, also a second time: then it gets what the present publisher has latched."""
-        monitor, opened = self.monitors[index], self._subscribed[index]
+        monitor, opened = self._watched[index], self._subscribed[index]
         opened.close()
         called = with_info(partial(self._received, index, monitor.field))
         subscribe = partial(self._node.create_subscription, self._kinds[index], monitor.topic, called)
@@ -84,7 +86,7 @@ class DriverMonitor:
         sender = self._watches[index].knows(now_s - max(0.0, age_of(info.get("received_timestamp", 0))))
         self._published(index)
         ignored = self._state.seen(index, _value(message, field), now_s, known=sender is not None)
-        if ignored and self.monitors[index].latched and len(self._watches[index].names) == 1:
+        if ignored and self._watched[index].latched and len(self._watches[index].names) == 1:
             self._subscribe(index)
         self._say()
 
@@ -102,6 +104,14 @@ class DriverMonitor:
         before, self._said = self._said, self._state.fault(time.monotonic())
         if self._said != before:
             self._on_state(*self._said)
+
+
+def _installed(monitor: Monitor) -> bool:
+    try:
+        message_type(monitor.type)
+    except ParameterError:
+        return False
+    return True
 
 
 def _qos(monitor: Monitor) -> tuple[QoSProfile, ...]:
