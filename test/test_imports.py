@@ -72,6 +72,7 @@ ROS = {
     "adahi_msgs",
     "builtin_interfaces",
     "control_msgs",
+    "controller_manager_msgs",
     "diagnostic_msgs",
     "geometry_msgs",
     "launch",

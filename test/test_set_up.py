@@ -35,8 +35,14 @@ def test_lerobots_environment_depends_on_its_requirements_alone(
     assert changed == [False, True, False]
 
 
-@pytest.mark.parametrize(("present", "built"), [("std_msgs", ["build_control_msgs"]), ("control_msgs", [])])
-def test_control_msgs_is_built_where_ros_lacks_it(
+@pytest.mark.parametrize(
+    ("present", "built"),
+    [
+        ("std_msgs", ["build_control_msgs", "build_controller_manager_msgs"]),
+        ("control_msgs", ["build_controller_manager_msgs"]),
+    ],
+)
+def test_messages_of_controllers_are_built_where_ros_lacks_them(
     set_up: Any, tmp_path: Path, present: str, built: list[str]
 ) -> None:
     packages = tmp_path / "share" / "ament_index" / "resource_index" / "packages"
@@ -47,8 +53,9 @@ def test_control_msgs_is_built_where_ros_lacks_it(
     assert stages == [*DEMO, "install_for_all", *built]
 
 
-def test_colcon_does_not_install_the_control_msgs_of_the_tests(set_up: Any) -> None:
-    assert (set_up.CONTROL_MSGS / "COLCON_IGNORE").is_file()
+def test_colcon_does_not_install_the_messages_of_the_tests(set_up: Any) -> None:
+    for package in (set_up.CONTROL_MSGS, set_up.CONTROLLER_MANAGER_MSGS):
+        assert (package / "COLCON_IGNORE").is_file()
 
 
 @pytest.mark.parametrize(

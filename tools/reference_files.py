@@ -173,7 +173,7 @@ def _holds() -> str:
                 begins += words
         ends = list(dict.fromkeys(each for each in ends if each not in over))
         until = f"{'; '.join(over)}; then {' or '.join(ends)}" if over else " or ".join(ends)
-        until += f". After a missing first message: {alone}" if hold is Hold.DRIVER else ""
+        until += f". After something was missing: {alone}" if hold is Hold.DRIVER else ""
         rows.append(
             f"| {hold.value} | {'; '.join(dict.fromkeys(begins))} | {until} | {REPORTED_AS[hold].name} |"
         )

@@ -40,7 +40,9 @@ REQUIREMENTS = ROOT / "requirements"
 PIP = REQUIREMENTS / "pip.txt"
 MESSAGES = ROOT / "adahi_msgs"
 LAB = ROOT / "adahi_lab"
-CONTROL_MSGS = ROOT / "test" / "control_msgs"  # the part that adahi_ros uses, for tests
+CONTROL_MSGS, CONTROLLER_MANAGER_MSGS = (  # the parts that adahi_ros uses, for tests
+    ROOT / "test" / name for name in ("control_msgs", "controller_manager_msgs")
+)
 DEMO, LEROBOT = "demo", "lerobot"
 FOR_DEMO = ("robot.txt", "demo.txt")
 FOR_LEROBOT = (*FOR_DEMO, "lerobot.txt")
@@ -245,9 +247,9 @@ def write_environment(ros: Ros) -> None:
     module.with_suffix(".pth").write_text(f"import {module.stem}\n")
 
 
-def has_control_msgs(ros: Ros) -> bool:
-    """Return whether this ROS 2 has control_msgs."""
-    marker = Path("share", "ament_index", "resource_index", "packages", CONTROL_MSGS.name)
+def has_messages(ros: Ros, package: Path) -> bool:
+    """Return whether this ROS 2 has a package of the folder's name."""
+    marker = Path("share", "ament_index", "resource_index", "packages", package.name)
     return any((Path(prefix) / marker).is_file() for prefix in ros.paths.get("AMENT_PREFIX_PATH", []))
 
 
@@ -257,6 +259,10 @@ def build_messages(ros: Ros, title: str) -> None:
 
 def build_control_msgs(ros: Ros, title: str) -> None:
     build_package(CONTROL_MSGS, ros, title)
+
+
+def build_controller_manager_msgs(ros: Ros, title: str) -> None:
+    build_package(CONTROLLER_MANAGER_MSGS, ros, title)
 
 
 def build_package(package: Path, ros: Ros, title: str) -> None:
@@ -347,8 +353,11 @@ def stages(ros: Ros, kind: str = "") -> list[Stage]:
     every.append(
         Stage("torch, MuJoCo, test tools", digest(base, [*pinned, *for_demo, *for_all]), install_for_all)
     )
-    if not has_control_msgs(ros):
-        every.append(messages(CONTROL_MSGS, build_control_msgs))
+    for_tests = {
+        CONTROL_MSGS: build_control_msgs,
+        CONTROLLER_MANAGER_MSGS: build_controller_manager_msgs,
+    }
+    every += [messages(*each) for each in for_tests.items() if not has_messages(ros, each[0])]
     return every
 
 

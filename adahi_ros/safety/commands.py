@@ -8,6 +8,7 @@ nothing itself: it returns the messages to send.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,12 +80,21 @@ class Commands:
         guard: of the robot.
         action: the contract's.
         measured: the commanded joints' positions in an observation.
+        reaches: whether a command has reached the controller; motion does not begin before.
     """
 
-    def __init__(self, guard: Guard, action: Action, measured: MeasuredPositions) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        action: Action,
+        measured: MeasuredPositions,
+        reaches: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._guard = guard
         self._action = action
         self._measured = measured
+        self._reaches = reaches
+        self._stay: np.ndarray | None = None  # what is commanded until the controller is reached
         self._commanded: np.ndarray | None = None
         self._published: _State | None = None
         self._closed = False
@@ -148,6 +158,14 @@ class Commands:
 
         `action` is the same action in the policy's units, if known; `person` says that a person made it.
         """
+        paused = self._guard.paused(now_s)
+        if paused or self._stay is not None:
+            if self._reaches():
+                self._stay = None
+            else:
+                if self._stay is None or paused:
+                    self._stay = self._guard.stay(wanted, measured)
+                wanted, action = self._stay, None
         command = self._guard.act(wanted, measured, now_s, stamp_s, person)
         if command is None and self._guard.moving:
             return replace(self.brake_if_held(now_s), action=None, brakes=True)

@@ -165,6 +165,11 @@ class Guard:
         """(A,) bool, positions that are not to be sent: they rest while others brake, or since a gap."""
         return self._envelope.positions & (self._motion.resting | (self._motion.rested > HOLDS_AT_REST))
 
+    def stay(self, wanted: np.ndarray, measured: np.ndarray) -> np.ndarray:
+        """Return the action (A,) that moves nothing; an entry that is not measured keeps its wanted one."""
+        known = np.where(np.isfinite(measured), measured, wanted)
+        return np.where(self._envelope.positions, known, 0.0)
+
     def reason(self, now_s: float) -> str:
         """Return why the robot is held; empty while it is not."""
         if self._sink_fault:

@@ -67,11 +67,11 @@ class Event(Enum):
         "or with swapped joints"
     )
     LIKE = "an observation that is like it"
-    DRIVER_UNKNOWN = "the driver's first message is missing"
-    DRIVER_FOUND = "the driver's first message says that it runs, while the node is active"
+    DRIVER_UNKNOWN = "the driver's first message is missing, or nothing subscribes to a command topic"
+    DRIVER_FOUND = "what was missing of the driver arrives, and it runs, while the node is active"
     DRIVER_FAULT = (
         "the driver reports another state than running, is silent or ends, or another program publishes "
-        "its state"
+        "its state; a controller ends, is restarted or has not all joints"
     )
     DRIVER_RUNS = "the driver runs"
     COMMANDED_TWICE = "another program publishes on the command topic, or has a goal on its controller"

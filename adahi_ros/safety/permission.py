@@ -79,6 +79,7 @@ class Permission:
         self._last_stop_s = -math.inf
         self._active_since_s = -math.inf
         self._true_until_s = -math.inf
+        self._parts: dict[str, tuple[str, bool]] = {}  # of the driver: fault, and whether it is known
         self.presses = 0
         self.configure(required, timeout_s)
 
@@ -184,13 +185,16 @@ class Permission:
         if press.stamp_s is None or press.stamp_s not in self._false_stamps:
             self._stop(Event.FALSE, now_s - max(0.0, press.waited_s), now_s - max(0.0, press.age_s))
 
-    def driver(self, fault: str, known: bool = True) -> None:
-        """Set the driver's state.
+    def driver(self, fault: str, known: bool = True, part: str = "driver") -> None:
+        """Set the state of the driver, or of another part that drives the arm, such as its controllers.
 
         Args:
             fault: why it does not run; empty where it runs.
             known: there was a message of each monitor.
+            part: that has this state; the others keep theirs.
         """
+        self._parts[part] = fault, known
+        fault, known = max(self._parts.values(), key=lambda each: (bool(each[0]), each[1]))
         active = self.holds[Hold.DEACTIVATED] is State.CLEAR
         if fault:
             self.holds.happen(Event.DRIVER_FAULT if known else Event.DRIVER_UNKNOWN, fault)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 from rclpy.node import Node
+from trajectory_msgs.msg import JointTrajectory
 
 from adahi_lab.evaluation.plain_contract import plain_values
 from adahi_lab.tasks.trajectory_controller import TrajectoryController
@@ -30,6 +32,7 @@ from test.nodes.conftest import Make
 
 SPEED, FASTEST, HARDEST = 1.4, 1.44, 4.0  # rad/s, rad/s, rad/s^2
 STEPS = 60
+DEADLINE_S = 20.0
 
 
 class Driven:
@@ -54,6 +57,10 @@ class Driven:
         played: Any = SimpleNamespace(get_clock=lambda: clock, get_logger=node.get_logger)
         self.publisher._node = played
         self.publisher._origin_ns = 0
+        node.create_subscription(JointTrajectory, "command", lambda message: None, 1)
+        deadline_s = time.monotonic() + DEADLINE_S
+        while not node.count_subscribers("command") and time.monotonic() < deadline_s:
+            time.sleep(0.001)
 
     def sleep(self, duration_s: float) -> None:
         self.now_s += duration_s + self.period_s * (self.late.pop(0) if self.late else 0.0)

@@ -26,6 +26,12 @@ def publishers_of(node: Node, topic: str, kind: str = "") -> dict[bytes, str]:
     }
 
 
+def subscriptions_of(node: Node, topic: str) -> dict[bytes, str]:
+    """Return the node name, with its namespace, of each subscription of a resolved topic, by GID."""
+    found = node.get_subscriptions_info_by_topic(topic)
+    return {bytes(each.endpoint_gid): node_of(each) for each in found}
+
+
 def node_of(endpoint: TopicEndpointInfo) -> str:
     """Return the full name of an endpoint's node."""
     return f"{endpoint.node_namespace.rstrip('/')}/{endpoint.node_name}"

@@ -23,6 +23,7 @@ from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.command_sinks import TopicSink, open_sinks
+from adahi_ros.nodes.robot.controller_watch import ControllerWatch
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import limits_of
 from adahi_ros.nodes.robot.other_publishers import OtherPublishers
@@ -85,7 +86,7 @@ class CommandPublisher:
         judges = named_command_limits(named, what)
         self.guard = Guard(envelope, config, permission, time.monotonic(), judges)
         self.measured = measured
-        self.commands = Commands(self.guard, contract.action, measured)
+        self.commands = Commands(self.guard, contract.action, measured, self._reaches)
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
         self.others = OtherPublishers(
             node,
@@ -96,6 +97,13 @@ class CommandPublisher:
             self.brake_if_held,
             opened,
         )
+        joints = {
+            node.resolve_topic_name(sink.topic): part.names
+            for sink, part in zip(self._sinks, parts, strict=True)
+            if isinstance(sink, TopicSink)
+        }
+        self._controllers = ControllerWatch(node, joints, self._on_controllers, opened)
+        self._permission = permission
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # runs before its publishers are destroyed
@@ -124,13 +132,16 @@ class CommandPublisher:
     def start(self) -> None:
         """Commands may be sent from now on."""
         self.commands.start(time.monotonic())
+        self._controllers.begin()
 
     def stop(self) -> None:
         """Hold the robot from now on; command no more actions."""
         self._brake(self.commands.stop)
+        self._controllers.end()
 
     def close(self) -> None:
         """Bring the robot to rest, and wait for that, because the node ends."""
+        self._controllers.end()
         self._brake(self.commands.close)
         while self.commands.closing(time.monotonic()):
             time.sleep(max(0.0, self._sent_s + min(self._period_s, STOP_LOOK_S) - time.monotonic()))
@@ -238,6 +249,13 @@ class CommandPublisher:
         times_s = found.times_s - found.times_s[0]
         stamp_ns = self._origin_ns + round(found.times_s[0] * NANOSECONDS)
         return stamp_ns, [Curve(times_s, at.T, to.T) for at, to in zip(places, speeds, strict=True)]
+
+    def _reaches(self) -> bool:
+        return all(topic.reaches() for topic in self._topics)
+
+    def _on_controllers(self, fault: str, known: bool) -> None:
+        self._permission.driver(fault, known, "controllers")
+        self.brake_if_held()
 
     def _publish_state(self, record: SafetyRecord) -> None:
         if record.warning:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import ExitStack
 from typing import Any, Protocol
 
 import numpy as np
+from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
@@ -86,6 +88,8 @@ class TopicSink:
         self._period_s = period_s
         self._kind = message_type(messages.kind)
         self._out: Any = None
+        self._matched = 0  # subscriptions at the last command
+        self._sent_s = -math.inf  # the first command since one of them came
         opened.callback(self.close)
 
     def open(self) -> None:
@@ -117,7 +121,20 @@ class TopicSink:
         """End the publisher."""
         if self._out is not None:
             self._node.destroy_publisher(self._out)
-            self._out = None
+            self._out, self._matched = None, 0
+
+    def reaches(self) -> bool:
+        """Return whether a command has reached all present subscriptions.
+
+        Until then a controller may miss commands, and would catch up with all of them at once. After
+        `LONGEST_MATCH_S` it counts as reached: a program that hangs must not keep the arm.
+        """
+        if self._out is None or not self.interpolated:
+            return True
+        if self._out.get_subscription_count() > self._matched:
+            return False
+        late = time.monotonic() - self._sent_s > LONGEST_MATCH_S
+        return bool(late or self._out.wait_for_all_acked(Duration()))
 
     @property
     def interpolated(self) -> bool:
@@ -132,6 +149,9 @@ class TopicSink:
             stamp_ns = 0 if messages.zero_is_receipt else self._clock.now().nanoseconds
         sent = Command(what.names, what.field, command, self._period_s, stamp_ns, curve)
         if self._out is not None:
+            matched, self._matched = self._matched, self._out.get_subscription_count()
+            if self._matched > matched:
+                self._sent_s = time.monotonic()
             self._out.publish(messages.message(sent, new_message))
 
     def hold(self) -> None:

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks whether the controllers that take the commands are there, remain the same, and have the joints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+from adahi_ros.nodes.common.graph import subscriptions_of
+from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.common.qos import message_type
+from adahi_ros.nodes.common.timers import steady_timer
+from adahi_ros.nodes.robot.other_publishers import TRAJECTORY
+
+LOOK_PERIOD_S = 0.1
+STATE = "control_msgs/msg/JointTrajectoryControllerState"
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class ControllerWatch:
+    """Calls back whenever a controller ends, returns or lacks a joint, while commands may be sent.
+
+    A controller of ros2_control is the node NAME that subscribes to NAME/joint_trajectory or NAME/commands.
+    Where the topic has another name, any subscription counts.
+
+    Args:
+        node: that commands.
+        joints: what each topic commands, by its resolved name.
+        on_state: called with a text for people, empty where all is well, and whether it is a fault: else
+            nothing is known but that no one takes the commands yet.
+        opened: closes it.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        joints: Mapping[str, Sequence[str]],
+        on_state: Callable[[str, bool], None],
+        opened: ExitStack,
+    ) -> None:
+        self._node, self._on_state = node, on_state
+        self._joints = {topic: frozenset(names) for topic, names in joints.items()}
+        self._active, self._said = False, ("", True)
+        self._takes: dict[str, frozenset[bytes]] = {}  # the controller's subscriptions, by topic
+        self._lacks: dict[str, str] = {}
+        for topic in joints:
+            if topic.endswith(TRAJECTORY) and _controller(topic):
+                self._watch_joints(topic, opened)
+        opened.callback(self.end)
+        steady_timer(node, LOOK_PERIOD_S, self.compare_subscriptions, opened)
+
+    def _watch_joints(self, topic: str, opened: ExitStack) -> None:
+        try:
+            kind = message_type(STATE)
+        except ParameterError:  # without control_msgs the following error says it later
+            return
+        state = f"{_controller(topic)}/controller_state"
+        received = partial(self._received, topic)
+        subscription = self._node.create_subscription(kind, state, received, NEWEST)
+        opened.callback(self._node.destroy_subscription, subscription)
+
+    def _received(self, topic: str, message: Any) -> None:
+        missing = sorted(self._joints[topic].difference(message.joint_names))
+        has = f"has no joint {', '.join(missing)}; it has {', '.join(message.joint_names)}"
+        self._lacks[topic] = f"{_controller(topic)} {has}" if missing else ""
+
+    def begin(self) -> None:
+        """Look from now on: the node is active."""
+        self._active = True
+        self._takes.clear()
+        self.compare_subscriptions()
+
+    def end(self) -> None:
+        """Look no more: nothing is commanded."""
+        self._active = False
+        self._say("", True)
+
+    def compare_subscriptions(self) -> None:
+        """Compare the subscriptions with those at the last look; called several times a second."""
+        if self._active:
+            faults = [self._fault(topic) for topic in self._joints]
+            self._say(*max(faults, key=lambda each: (bool(each[0]), each[1]), default=("", True)))
+
+    def _say(self, fault: str, known: bool) -> None:
+        if self._said != (fault, known):
+            self._said = fault, known
+            self._on_state(fault, known)
+
+    def _fault(self, topic: str) -> tuple[str, bool]:
+        controller, found = _controller(topic), subscriptions_of(self._node, topic)
+        takes = frozenset(gid for gid, name in found.items() if name == controller)
+        before = self._takes.get(topic, frozenset())
+        if takes:
+            self._takes[topic] = takes
+        if before and not takes:
+            return f"{controller} has ended", True
+        if before - takes:
+            return f"{controller} was restarted", True
+        if not found:
+            return f"nothing subscribes to {topic}; start the controller", False
+        return self._lacks.get(topic, ""), True
+
+
+def _controller(topic: str) -> str:
+    """Return the full name of the controller that a topic belongs to."""
+    return topic.rpartition("/")[0]

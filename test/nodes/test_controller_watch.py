@@ -1,0 +1,172 @@
+"""The controllers that take the commands: absent, ended, restarted, switched off, or of other joints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from control_msgs.msg import JointTrajectoryControllerState
+from controller_manager_msgs.msg import ControllerManagerActivity, NamedLifecycleState
+from lifecycle_msgs.msg import State as Lifecycle
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from trajectory_msgs.msg import JointTrajectory
+
+from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
+from adahi_ros.safety.intervention import Intervention
+from test.ball_contract import ball_contract
+from test.nodes.in_process import DEADLINE_S, NodesInProcess
+from test.nodes.test_other_publishers import AT, JOINTS, LOOKS_S, NOTHING, Arm
+
+TOPIC = "arm_controller/joint_trajectory"
+ACTIVITY = "controller_manager/activity"
+ACTIONS = {
+    "action.plate": {
+        "channel": {"topic": TOPIC, "type": "trajectory_msgs/msg/JointTrajectory"},
+        "select": [f"positions.{joint}" for joint in JOINTS],
+    }
+}
+DRIVER = {
+    "topic": ACTIVITY,
+    "type": "controller_manager_msgs/msg/ControllerManagerActivity",
+    "field": "controllers.arm_controller.state.label",
+    "running": ["active"],
+    "latched": True,
+    "optional": True,
+}
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+class ControlledArm(Arm):
+    """An arm whose commands go to a controller that the test starts and ends."""
+
+    controller: Node
+
+    def policy(
+        self, name: str = "draft_policy", active: bool = True, values: Mapping[str, Any] = NOTHING
+    ) -> DraftPolicyNode:
+        contract = ball_contract(tolerance_ms=50.0, max_age_s=5.0, actions=ACTIONS, driver=[DRIVER])
+        return super().policy(name, active, {"contract": contract, **values})
+
+    def start_controller(self) -> None:
+        """Start a controller; the test's own node takes its messages."""
+        self.controller = self.node("arm_controller")
+        self.controller.create_subscription(JointTrajectory, TOPIC, lambda message: None, 1)
+
+    def end_controller(self) -> None:
+        self._made.remove(self.controller)
+        self.controller.destroy_node()
+
+    def record(self) -> None:
+        """Take the commands beside the controller, as a recorder does."""
+        self.observer.node.create_subscription(JointTrajectory, TOPIC, self.commands.append, 100)
+
+
+@pytest.fixture
+def arm(nodes: NodesInProcess, exported: Path) -> Iterator[ControlledArm]:
+    with closing(ControlledArm(nodes, exported / "draft")) as arm:
+        yield arm
+
+
+def test_without_a_controller_nothing_is_commanded_until_it_is_there(arm: ControlledArm) -> None:
+    arm.policy()
+    arm.runs()
+    assert f"nothing subscribes to /{TOPIC}; start the controller" in arm.held(Intervention.DRIVER)
+    assert not arm.states[-1].needs_press
+    arm.start_controller()
+    arm.record()
+    arm.moves()
+
+
+def test_a_controller_that_ends_or_is_restarted_holds_until_a_press(arm: ControlledArm) -> None:
+    arm.policy()
+    arm.start_controller()
+    arm.record()
+    arm.runs()
+    arm.moves()
+    arm.end_controller()
+    assert "/arm_controller has ended" in arm.held(Intervention.DRIVER)
+    assert arm.states[-1].needs_press
+    arm.start_controller()
+    arm.wait(lambda: "it did not run; press enable afresh" in arm.states[-1].message, "the controller")
+    arm.commands.clear()
+    arm.nodes.wait_s(LOOKS_S)
+    assert not arm.commands
+    arm.enable()
+    arm.moves()
+
+
+def test_a_recorder_that_begins_or_ends_holds_nothing(arm: ControlledArm) -> None:
+    arm.policy()
+    arm.start_controller()
+    arm.record()
+    arm.runs()
+    arm.moves()
+    recorder = arm.node("recorder")
+    subscription = recorder.create_subscription(JointTrajectory, TOPIC, lambda message: None, 10)
+    arm.nodes.wait_s(LOOKS_S)
+    recorder.destroy_subscription(subscription)
+    arm.states.clear()
+    arm.nodes.wait_s(LOOKS_S)
+    assert not any(state.holding for state in arm.states)
+
+
+def test_a_controller_without_one_of_the_joints_is_named(arm: ControlledArm) -> None:
+    arm.policy()
+    arm.start_controller()
+    arm.record()
+    arm.runs()
+    states = arm.controller.create_publisher(
+        JointTrajectoryControllerState, "arm_controller/controller_state", 1
+    )
+    fewer = JointTrajectoryControllerState(joint_names=JOINTS[:1])
+    arm.nodes.every(0.05, lambda: states.publish(fewer))
+    said = "/arm_controller has no joint plate_pitch_joint; it has plate_roll_joint"
+    assert said in arm.held(Intervention.DRIVER)
+
+
+def test_a_controller_that_is_switched_off_holds_by_name(arm: ControlledArm) -> None:
+    """No one publishes the activity at first, as on an arm without ros2_control: it is optional."""
+    arm.policy()
+    arm.start_controller()
+    arm.record()
+    arm.runs()
+    arm.moves()
+    manager = arm.node("controller_manager").create_publisher(ControllerManagerActivity, ACTIVITY, LATCHED)
+
+    def report(label: str) -> None:
+        others = NamedLifecycleState(name="other", state=Lifecycle(label="inactive"))
+        ours = NamedLifecycleState(name="arm_controller", state=Lifecycle(label=label))
+        manager.publish(ControllerManagerActivity(controllers=[others, ours]))
+
+    report("inactive")
+    said = f"driver {ACTIVITY} controllers.arm_controller.state.label: 'inactive', must be 'active'"
+    assert said in arm.held(Intervention.DRIVER)
+    report("active")
+    arm.wait(lambda: "it did not run; press enable afresh" in arm.states[-1].message, "the controller")
+    arm.enable()
+    arm.moves()
+
+
+def test_motion_begins_once_a_command_has_reached_the_controller(
+    arm: ControlledArm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller that misses the first commands would cover their distance at once."""
+    policy = arm.policy(active=False)
+    arm.start_controller()
+    arm.record()
+    reached = False
+    assert arm.observer.change_state("draft_policy", "activate", DEADLINE_S)
+    (sink,) = policy._commands._topics
+    monkeypatch.setattr(sink._out, "wait_for_all_acked", lambda timeout: reached, raising=False)
+    monkeypatch.setattr("adahi_ros.nodes.robot.command_sinks.LONGEST_MATCH_S", 60.0)
+    arm.runs()
+    arm.wait(lambda: len(arm.commands) > 5, "commands")
+    places = [list(each.points[-1].positions) for each in arm.commands]
+    np.testing.assert_allclose(places, np.broadcast_to(AT, (len(places), 2)), atol=1e-9)
+    reached = True
+    arm.wait(lambda: not np.allclose(arm.commands[-1].points[-1].positions, AT, atol=1e-9), "motion")
