@@ -68,6 +68,30 @@ def test_two_actions_may_not_meet_on_one_topic(
             open_sinks(node, contract, parts, opened)
 
 
+@pytest.mark.parametrize("field", ["velocities", "effort"])
+def test_bare_speeds_need_a_driver_that_stops_the_arm(observer: Observer, field: str) -> None:
+    """They have no end: an arm goes on when its node ends."""
+    channel = {"topic": "lift/commands", "type": "std_msgs/msg/Float64MultiArray"}
+    lift = {"channel": channel, "select": ["data.0:1"], "names": ["a"], "field": field}
+
+    def opens(lockstep: bool = False, **changes: Any) -> int:
+        values = {
+            "robot_type": "lift",
+            "fps": 20,
+            "observations": {"observation.state": {"channel": STATES, "select": ["position.a"]}},
+            "actions": {"action.lift": {**lift, **changes}},
+        }
+        contract = parse_contract(values)
+        with ExitStack() as opened:
+            node = LifecycleNode("robot", context=observer.context, use_global_arguments=False)
+            opened.callback(destroy, node)
+            return len(open_sinks(node, contract, commanded_by_sink(contract.action), opened, lockstep))
+
+    with pytest.raises(ParameterError, match=f"^contract: action.lift: .* with {field}: when this node ends"):
+        opens()
+    assert opens(watchdog_s=0.2) == opens(lockstep=True) == opens(field="positions") == 1
+
+
 JOINTS, PERIOD_S, LIMIT = ("a", "b"), 0.05, 2.0
 AXES, FRAME = ("linear.x", "angular.z"), "base_link"
 AGE_NS = 40_000_000  # of the observation, when its command is sent

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.contract.sinks.interface import Command, MessageSink, New, checked, doubles
+from adahi_ros.core.registry import argument
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,12 @@ class ForwardCommandSink(MessageSink):
 
     kind = "std_msgs/msg/Float64MultiArray"
     stamped = False
+    watchdog_s: float = argument(
+        0.0, "s without a message, after which the driver stops the arm; 0 for never", 0.0, 10.0
+    )
+
+    def lasts(self, field: str) -> bool:
+        return field != "positions" and not self.watchdog_s
 
     def message(self, command: Command, new: New) -> Any:
         message = new(self.kind)

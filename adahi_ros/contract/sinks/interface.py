@@ -72,6 +72,10 @@ class MessageSink(CommandSink):
     zero_is_receipt: ClassVar[bool] = False
     """The receiver counts a stamp of 0 from receipt; otherwise a command is stamped when it is sent."""
 
+    def lasts(self, field: str) -> bool:
+        """Whether the arm goes on with the last message of a field when no more come."""
+        return False
+
     @abstractmethod
     def message(self, command: Command, new: New) -> Any:
         """Return the message of a command."""

@@ -193,6 +193,11 @@ def open_sinks(
                 continue
             messages = message_sink(kind, part, sink.arguments)
             topic, period_s = sink.channel.topic, contract.period_s
+            if messages.lasts(part.field) and not lockstep:
+                raise ValueError(
+                    f"contract: {sink.key}: {kind} with {part.field}: when this node ends, the arm goes on; "
+                    "watchdog_s of the action must be the time, s, after which its driver stops it"
+                )
             found.append(TopicSink(node, topic, part, messages, period_s, opened, lockstep))
     except ValueError as error:
         raise ParameterError(str(error)) from None
