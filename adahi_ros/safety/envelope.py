@@ -25,6 +25,7 @@ SHORTEST_S = 1e-9  # the clocks' resolution; shorter intervals count as 0
 # In periods after the last command. The robot reaches a command in one period and then stands still. Timers
 # jitter, so its velocity fades: the rest is never more than its mean velocity since then.
 FADES, RESTS = 1.0, 1.5
+CROWDED = 0.25  # periods; on a curve, less time would brake the arm too hard where it ends
 RESTS_ON_CURVE = 2.0  # the same, where a controller follows the curve of the commands (`command_curve.py`)
 PAUSE_S = 0.07  # in a shorter pause no arm moves far, and a controller of velocities keeps its velocity
 BRAKES = 1.1  # a hold after this time does not move a robot at standstill
@@ -379,6 +380,10 @@ class Motion:
         if self.schedule is None:
             return now_s - self.put_s
         return self.schedule.next_s(now_s) - self.schedule.due_s
+
+    def crowded(self, now_s: float) -> bool:
+        """Whether a command made now would begin too soon after the last one, because many come at once."""
+        return self.schedule is not None and self.since_s(now_s) < CROWDED * self.period_s
 
     def elapsed_s(self, now_s: float) -> float:
         """Do as `since_s`, for a command that is made now."""

@@ -18,6 +18,7 @@ from adahi_ros.safety.command_limits import Judge
 from adahi_ros.safety.envelope import (
     HOLDS_AT_REST,
     PAUSE_S,
+    RESTS,
     RESTS_ON_CURVE,
     Envelope,
     Following,
@@ -110,7 +111,7 @@ class Guard:
         self._outside = False  # a position is far outside of its limits
         self._sink_fault = ""
         self._commanded: np.ndarray | None = None
-        self._owed: tuple[np.ndarray, np.ndarray | None, float | None] | None = None
+        self._owed: tuple[np.ndarray, np.ndarray | None, float | None, float] | None = None
         self._observed_s = now_s
 
     @property
@@ -252,7 +253,7 @@ class Guard:
         measured = self._checked(measured, now_s, stamp_s)
         why = self._fault(now_s)  # stale if the observation is too old
         if why is not None:
-            self._owed = (wanted, measured, stamp_s) if why in OWED and not person else None
+            self._owed = (wanted, measured, stamp_s, now_s) if why in OWED and not person else None
             self._count((why,))
             return None
         low, high = self._envelope.limits.far  # NaN is not outside
@@ -261,6 +262,8 @@ class Guard:
         if self._outside:
             return self._stand(Intervention.POSITION, now_s)
         motion = self._motion
+        if motion.crowded(now_s):
+            return None
         gap = motion.gap(now_s)
         if (self._held or gap) and self._arm.elsewhere(measured, now_s):
             self._count((Intervention.MEASURED,))
@@ -312,11 +315,14 @@ class Guard:
         """Return the last action's command again, for a repeated observation.
 
         None where the robot was held since: a repeated observation does not allow motion. An observation
-        without an action, because the robot was not enabled or the reply came too late, gets one.
+        without an action, because the robot was not enabled or the reply came too late, gets one; on a curve,
+        which the arm follows in real time, only within `PAUSE_S`: later it may be elsewhere.
         """
         if self._owed is not None and self.enabled(now_s):
+            wanted, measured, stamp_s, made_s = self._owed
+            if self._config.interpolated and now_s - made_s > max(RESTS * self._config.period_s, PAUSE_S):
+                return None
             self.observed(now_s)
-            wanted, measured, stamp_s = self._owed
             return self.act(wanted, measured, now_s, stamp_s)
         return self._commanded if self._fault(now_s) is None else None
 

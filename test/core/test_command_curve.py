@@ -152,7 +152,8 @@ def followed(
         guard.observed(now_s)
         measured = np.zeros(1) if step == 0 else None
         command = guard.act(np.array([position]), measured, now_s)
-        assert command is not None
+        if command is None:  # too soon after the last one
+            continue
         stamp_s, points = 0.0, [Point(PERIOD_S, float(command[0]))]
         if curved:
             made = curve.extend(now_s, guard.before, command, guard.counted_s)

@@ -77,6 +77,42 @@ def test_a_step_that_is_late_again_by_as_much_is_no_stop() -> None:
     assert min(slowest[10:]) == pytest.approx(0.8, abs=1e-6)
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+@pytest.mark.parametrize("count", [3, 5, 10])
+def test_commands_that_come_at_once_brake_little_harder_than_the_last(count: int, goes_on: bool) -> None:
+    """A node that stood still for some periods works off its queue."""
+    arm = Arm(position_low=-99.0, position_high=99.0)
+    moved = SPEED * PERIOD_S
+    for step in range(60 + count):
+        arm.now_s += PERIOD_S if step < 60 else 0.002 * PERIOD_S
+        arm.step(moved * step)
+    arm.now_s += PERIOD_S
+    for step in range(10 * goes_on):
+        arm.step(moved * (60 + count + step))
+        arm.now_s += PERIOD_S
+    arm.pass_by(4.0 * PERIOD_S)
+    assert arm.controller.peak_acceleration[0] <= 4.0 * SPEED / PERIOD_S * (1.0 + 1e-6)
+    assert arm.controller.peak_speed[0] <= SPEED * (1.0 + 1e-6)
+
+
+def test_a_repeat_of_an_old_observation_starts_no_motion() -> None:
+    """The arm may have been pushed since: its measured place is as old."""
+    arm = Arm()
+    arm.step(0.0)
+    arm.pass_by(4.0 * PERIOD_S)
+    arm.enable(False)
+    arm.step(0.1)  # not enabled
+    arm.pass_by(4.0 * PERIOD_S)
+    arm.enable(True)
+    arm.guard.observed(arm.now_s)
+    assert arm.guard.repeat(arm.now_s) is None
+    arm.enable(False)
+    arm.step(0.1)
+    arm.now_s += 0.5 * PERIOD_S
+    arm.enable(True)
+    assert arm.guard.repeat(arm.now_s) is not None
+
+
 def test_without_observations_the_arm_is_held_and_comes_to_rest() -> None:
     arm = Arm()
     arm.step(0.05)
