@@ -11,6 +11,7 @@ from unittest.mock import Mock
 import pytest
 from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import EpisodeResult, SafetyState
+from controller_manager_msgs.srv import SwitchController
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
@@ -214,3 +215,49 @@ def test_a_goals_instruction_comes_before_the_policy_and_ends_with_it(
         assert runner.count_publishers("instruction") == 0
     assert received == ["pick the red cube"]
     assert before == [received, received]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_goal_switches_to_its_own_controller_and_back(
+    observer: Observer, make_node: Make, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    switched: list[tuple[list[str], list[str]]] = []
+    states: list[int] = []
+
+    def switch(request: SwitchController.Request, reply: SwitchController.Response) -> Any:
+        assert request.strictness == SwitchController.Request.STRICT
+        switched.append((list(request.activate_controllers), list(request.deactivate_controllers)))
+        reply.ok, reply.message = not refused, "claimed" if refused else ""
+        return reply
+
+    async def state(*arguments: Any) -> int:
+        return NodeState.INACTIVE
+
+    async def change(how: Preparation) -> None:
+        states.append(len(switched))
+        raise NotStartedError("enough")
+
+    async def deactivate(wait_s: float) -> int:
+        states.append(len(switched))
+        return NodeState.INACTIVE
+
+    observer.node.create_service(SwitchController, "controller_manager/switch_controller", switch)
+    given = {"controller": "policy_controller", "instead_of": "moveit_controller"}
+    runner: PolicyRunnerNode = make_node(PolicyRunnerNode, given=given)
+    observer._executor.add_node(runner)
+    monkeypatch.setattr(policy_runner_node, "MATCHED_S", 0.0)
+    monkeypatch.setattr(policy_runner_node, "REST_S", 0.0)
+    for name, replaced in (("state", state), ("change", change), ("deactivate", deactivate)):
+        monkeypatch.setattr(runner._policy, name, replaced)
+    runner._rest_ns = time.time_ns() + 10**12  # the arm rests
+    goal = Mock(request=RunPolicy.Goal(), is_cancel_requested=False)
+    over = observer._executor.create_task(runner._execute(goal))
+    observer.wait_until(over.done, 20.0, "the result")
+    there, back = (
+        (["policy_controller"], ["moveit_controller"]),
+        (["moveit_controller"], ["policy_controller"]),
+    )
+    assert switched == [there, back]
+    assert states == ([1] if refused else [1, 1])
+    said = "policy_controller cannot be switched on: claimed" if refused else "enough"
+    assert over.result().error_msg.startswith(said)

@@ -36,6 +36,7 @@ from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.parameters import Parameters, parameter
 from adahi_ros.nodes.common.replies import NotRepliedError, elapsed
 from adahi_ros.nodes.common.spin import run
+from adahi_ros.nodes.robot.controller_switch import ControllerSwitch
 from adahi_ros.nodes.robot.heartbeat_publisher import HeartbeatPublisher
 from adahi_ros.nodes.robot.policy_client import CALL_S, NotStartedError, PolicyNode
 from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, Preparation
@@ -68,6 +69,14 @@ class PolicyRunnerParameters:
     held_s: float = parameter(
         0.0, "End a goal when the enabled robot was held for this time, s; 0 for never", 0.0, 3600.0
     )
+    controller: str = parameter(
+        "",
+        "Controller of ros2_control that is active during goals alone; '' to switch none",
+        optional=True,
+    )
+    instead_of: str = parameter(
+        "", "Controller that is inactive meanwhile, such as MoveIt's; '' for none", optional=True
+    )
     feedback_period_s: float = parameter(0.5, "Time between two feedbacks, s", 0.05, 60.0)
 
 
@@ -92,6 +101,8 @@ class PolicyRunnerNode(Node):
         self._instruction: Publisher | None = None  # of a goal that has one
         name = values.policy_node
         self._policy = PolicyNode(self, name)
+        given_up = self._policy.given_up
+        self._switch = ControllerSwitch(self, values.controller, values.instead_of, given_up)
         self._heartbeat = HeartbeatPublisher(self)
         deep = QoSProfile(depth=STATUS_DEPTH)
         self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
@@ -246,6 +257,8 @@ class PolicyRunnerNode(Node):
         moving = await self._hold()
         if moving:
             message = f"{message}; {moving}"
+        elif still := await self._switch.end(HOLD_S if self._closing else CALL_S):
+            message = f"{message}; {still}"
         message = abridged(message, MESSAGE_LENGTH)
         self.get_logger().info(f"goal over: {why.name.lower()}, {message}")
         if why is End.SUCCESS:
@@ -290,6 +303,8 @@ class PolicyRunnerNode(Node):
             await self._tell(handle.request.instruction)
         if handle.is_cancel_requested:
             raise CanceledError("the goal was cancelled before the policy was activated")
+        if failed := await self._switch.begin(CALL_S):
+            raise NotStartedError(failed)
         self._attempt = Attempt(limits, time.monotonic())
         self._started_ns, self._left_ns, self._moved = time.time_ns(), 0, True
         self._heartbeat.begin()
