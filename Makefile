@@ -31,9 +31,12 @@ test: setup  ## lint, types, tests of the product and a row of each paper; ROS=k
 test-lab: setup  ## the other tests of adahi_lab
 	$(VENV)/bin/pytest -n $$(nproc) --dist worksteal -m "not smoke" adahi_lab/test
 
-test-lerobot:  ## the tests with LeRobot 0.6.1, in an environment in your cache (Python 3.12; minutes and gigabytes, once)
+test-lerobot: setup  ## the tests with LeRobot 0.6.1, in an environment in your cache (Python 3.12; gigabytes, once), and with 0.4.4
 	@tools/set_up lerobot
 	PYTHONPATH=$(CURDIR):$(CURDIR)/adahi_lab $(LEROBOT)/bin/python -m pytest -n $$(nproc) $(WITH_LEROBOT)
+	@if older=$$($(VENV)/bin/python -m adahi_lab.peers.environments lerobot_grpc); then \
+	    PYTHONPATH=$(CURDIR):$$older $(VENV)/bin/python -m pytest -n $$(nproc) $(firstword $(WITH_LEROBOT)); \
+	else echo "the tests with LeRobot 0.4.4 are not run: it cannot be had here"; fi
 
 faults: setup  ## the tests that need control steps in time, or Ray: before the others, with little beside them
 	$(VENV)/bin/pytest -n $$(nproc) --dist loadfile test/faults $(if $(OTHER),,test/server/ray)

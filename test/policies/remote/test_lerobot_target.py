@@ -1,8 +1,7 @@
 """Beside benchmarks/lerobot_target_conformance.py, which compares plans with those of LeRobot itself.
 
-LeRobot is not among the packages of the tests. `make test-lerobot` runs all of them with LeRobot 0.6.1.
-With 0.4.4:
-    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_lab.peers.environments lerobot_grpc)
+LeRobot is not among the packages of the tests. `make test-lerobot` runs them with 0.6.1, and those with 0.4.4
+that need no transformers.
 """
 
 from __future__ import annotations
