@@ -137,18 +137,24 @@ def followed(
     clock_s: float = 0.0,
     seed: int = 0,
     times_s: np.ndarray | None = None,
+    controller: JointTrajectoryController | None = None,
 ) -> Followed:
-    """Send commands to wanted positions (N,), each late by up to a jitter, and let the controller follow."""
+    """Send commands to wanted positions (N,), each late by up to a jitter, and let the controller follow.
+
+    There is no command where the wanted position is NaN.
+    """
     generator = np.random.default_rng(seed)
     envelope = Envelope(Limits.from_fields(["a"], LIMITS), "positions", PERIOD_S)
     config = GuardConfig(PERIOD_S, 9.0, interpolated=curved)
     guard, curve = Guard(envelope, config, Permission(False, 9.0), 0.0), CommandCurve(PERIOD_S)
-    controller = JointTrajectoryController(1.0 / rate_hz, from_desired_state)
+    controller = controller or JointTrajectoryController(1.0 / rate_hz, from_desired_state)
     guard.start(0.0)
     messages, commands = [], [0.0]
     for step, position in enumerate(wanted.tolist()):
         now_s = 1.0 + step * PERIOD_S + generator.uniform(0.0, jitter_s)
         now_s = now_s if times_s is None else float(times_s[step])
+        if math.isnan(position):
+            continue  # it is held
         guard.observed(now_s)
         measured = np.zeros(1) if step == 0 else None
         command = guard.act(np.array([position]), measured, now_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from test.system.stage import HeldVerifier, Robot, Scene, Stage, describe_policy
 UDP_ONLY = {"FASTDDS_BUILTIN_TRANSPORTS": "UDPv4"}
 
 
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    """An empty domain."""
+@contextmanager
+def staged() -> Iterator[Stage]:
+    """Yield an empty domain."""
     with (
         pytest.MonkeyPatch.context() as environment,
         exclusive_domain() as domain,
@@ -34,6 +35,13 @@ def stage() -> Iterator[Stage]:
             yield Stage(domain, observer, processes)
         finally:
             observer.close()
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    """An empty domain."""
+    with staged() as stage:
+        yield stage
 
 
 @pytest.fixture
