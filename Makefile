@@ -25,7 +25,8 @@ demo:  ## balance a ball over DDS, in three processes; the link is cut for a sec
 
 test: setup  ## lint, types, tests of the product and a row of each paper; ROS=kilted: what needs ROS, on its wheels
 	@$(MAKE) --no-print-directory --jobs 2 $(if $(OTHER),,lint) faults
-	$(VENV)/bin/pytest -n $$((2 * $$(nproc))) --dist worksteal --ignore=test/faults --ignore=test/server/ray $(TESTS)
+	$(VENV)/bin/pytest -n $$((2 * $$(nproc))) --dist worksteal --ignore=test/faults --ignore=test/server/ray \
+	    --ignore=test/controllers $(TESTS)
 	$(if $(OTHER),,$(VENV)/bin/pytest -n $$(nproc) -m smoke adahi_lab/test/papers)
 
 test-lab: setup  ## the other tests of adahi_lab
@@ -39,7 +40,7 @@ test-lerobot: setup  ## the tests with LeRobot 0.6.1, in an environment in your 
 	else echo "the tests with LeRobot 0.4.4 are not run: it cannot be had here"; fi
 
 faults: setup  ## the tests that need control steps in time, or Ray: before the others, with little beside them
-	$(VENV)/bin/pytest -n $$(nproc) --dist loadfile test/faults $(if $(OTHER),,test/server/ray)
+	$(VENV)/bin/pytest -n $$(nproc) --dist loadfile test/faults test/controllers $(if $(OTHER),,test/server/ray)
 
 docs: setup  ## build the documentation into build/docs; warnings are errors
 	$(VENV)/bin/pip install --quiet --constraint requirements/constraints.txt --requirement requirements/docs.txt
