@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from contextlib import ExitStack
 from typing import Any, Protocol
@@ -23,6 +22,7 @@ from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 
 LONGEST_MATCH_S = 1.0
+WARNING_PERIOD_S = 1.0
 FAR_END_S = 0.05  # until the other end of a new connection has it too; the first command would be lost
 
 
@@ -89,7 +89,6 @@ class TopicSink:
         self._kind = message_type(messages.kind)
         self._out: Any = None
         self._matched = 0  # subscriptions at the last command
-        self._sent_s = -math.inf  # the first command since one of them came
         opened.callback(self.close)
 
     def open(self) -> None:
@@ -126,15 +125,19 @@ class TopicSink:
     def reaches(self) -> bool:
         """Return whether a command has reached all present subscriptions.
 
-        Until then a controller may miss commands, and would catch up with all of them at once. After
-        `LONGEST_MATCH_S` it counts as reached: a program that hangs must not keep the arm.
+        Until then a controller may miss commands, and would catch up with all of them at once. One that hangs
+        is gone for DDS some seconds later.
         """
-        if self._out is None or not self.interpolated:
+        out = self._out
+        if out is None or not self.interpolated:
             return True
-        if self._out.get_subscription_count() > self._matched:
+        if out.get_subscription_count() > self._matched:
             return False
-        late = time.monotonic() - self._sent_s > LONGEST_MATCH_S
-        return bool(late or self._out.wait_for_all_acked(Duration()))
+        reached = bool(out.wait_for_all_acked(Duration()))
+        if not reached:
+            text = f"waits: not every subscription of {out.topic_name} has acknowledged a command yet"
+            self._node.get_logger().warning(text, throttle_duration_sec=WARNING_PERIOD_S, skip_first=True)
+        return reached
 
     @property
     def interpolated(self) -> bool:
@@ -149,9 +152,7 @@ class TopicSink:
             stamp_ns = 0 if messages.zero_is_receipt else self._clock.now().nanoseconds
         sent = Command(what.names, what.field, command, self._period_s, stamp_ns, curve)
         if self._out is not None:
-            matched, self._matched = self._matched, self._out.get_subscription_count()
-            if self._matched > matched:
-                self._sent_s = time.monotonic()
+            self._matched = self._out.get_subscription_count()
             self._out.publish(messages.message(sent, new_message))
 
     def hold(self) -> None:

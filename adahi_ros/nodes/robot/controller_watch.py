@@ -94,13 +94,14 @@ class ControllerWatch:
     def _fault(self, topic: str) -> tuple[str, bool]:
         controller, found = _controller(topic), subscriptions_of(self._node, topic)
         takes = frozenset(gid for gid, name in found.items() if name == controller)
-        before = self._takes.get(topic, frozenset())
-        if takes:
-            self._takes[topic] = takes
+        before = self._takes.get(topic)
         if before and not takes:
             return f"{controller} has ended", True
-        if before - takes:
-            return f"{controller} was restarted", True
+        if found:  # also where a recorder alone subscribes: a controller that comes later missed commands
+            self._takes[topic] = takes
+        if before is not None and takes - before:  # one that was killed remains for DDS for a while
+            self._lacks.pop(topic, None)
+            return f"{controller} has started", True
         if not found:
             return f"nothing subscribes to {topic}; start the controller", False
         return self._lacks.get(topic, ""), True
