@@ -260,7 +260,7 @@ def _found(bag: Path, found: BagSurvey) -> Iterator[str]:
     yield f"{bag}: {found.observations} observations, {found.actions} actions"
     for count, first in (*found.refused.values(), *found.missed.values()):
         yield f"  {count} times {first}"
-    if not found.refused:
+    if not (found.refused or found.missed):
         yield "  nothing was refused"
     yield from (f"  {fault}" for fault in found.measured_twice)
     yield from (f"  warning: {fault}" for fault in found.picture_faults)

@@ -64,8 +64,9 @@ def doctor(
                 robot = examination.robot()
                 received = _survey(examination, robot, duration)
         except (ValueError, OSError) as error:
-            wrong = Finding(Level.ERROR, str(error), f"correct {params}; of limits, also --limits")
-            findings.append(("parameters", wrong))
+            action = f"correct {params}, or give --limits, as safety_limits:=; the rest is not checked"
+            findings.append(("parameters", Finding(Level.ERROR, str(error), action)))
+            robot = None
         seen = Surroundings(
             **examination.seen(robot),
             **received,

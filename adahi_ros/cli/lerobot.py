@@ -214,7 +214,8 @@ def _joints(info: dict[str, Any], feature: str, selects: list[list[str]], size: 
         if joint not in known:
             raise ValueError(
                 f"{feature}: {joint!r}{nearest(joint, known)}, must be one of the driver's: "
-                f"{', '.join(known)}"
+                f"{', '.join(known)}; rename it in a copy of the dataset's meta/info.json, or "
+                "the driver's in a copy of its contract, and compare the unit"
             )
     if len(joints) != size:
         raise ValueError(f"{feature}: {', '.join(joints)}, must be the {size} entries that the policy has")

@@ -158,7 +158,7 @@ def domain(seen: Surroundings) -> Findings:
     there = ", ".join(map(str, seen.domains))
     action = "start driver and verifier; the same ROS_DOMAIN_ID everywhere, and no firewall between them"
     if there:
-        action = f"programs on this machine use domain {there}: export ROS_DOMAIN_ID={seen.domains[0]}"
+        action = f"wait and repeat; if the programs in domain {there} are yours: export ROS_DOMAIN_ID=..."
     yield _error(f"domain {seen.domain} has no other node", action)
 
 

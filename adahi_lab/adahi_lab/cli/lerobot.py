@@ -120,7 +120,8 @@ def export(
         Option(min=0, help="Entries of the robot's own state, 0 for all. Default: the task's."),
     ] = None,
     instruction: Annotated[
-        str | None, Option(help="Task description, one sentence. Default: the task's name.")
+        str | None,
+        Option(help="Task description, one sentence. Default: the bag's, else the task's name."),
     ] = None,
 ) -> None:
     """Write episodes, or bags with their images, as a LeRobotDataset of format 3, for LeRobot's trainer."""

@@ -113,7 +113,8 @@ def replay(
     )
     options.policy_there("--target", target or target_there)
     by_plans = PlanFiles()
-    if best is not None if names is None else any(NAMED[name].by_plans for name in names):
+    usual_plans = best is not None or robot.draftless
+    if usual_plans if names is None else any(NAMED[name].by_plans for name in names):
         by_plans = _plans(robot_file, draft_there, plans)
         if robot.draftless:
             by_plans = by_plans._replace(plans=target_there)

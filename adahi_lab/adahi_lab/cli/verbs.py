@@ -17,7 +17,7 @@ HELP = VerbHelp(
         "bag": "A robot's bags: repair them, or replay methods on them.",
         "data": "Training data: from bags, from and to LeRobot, or simulated.",
         "train": "Train a policy, a corrector, an encoder, a gate or a rule.",
-        "import": "Checkpoints of LeRobot that run without LeRobot.",
+        "import": "A VQ-BeT of LeRobot as draft and target; for other policies: adahi lerobot init.",
         "lab": "Research: tables of papers, curves, benchmarks, an emulated wireless link.",
         "lab bench": "Measure, mostly across an emulated wireless link.",
         "lab libero": "LIBERO: its scene, converted once for the task libero_goal.",

@@ -23,17 +23,17 @@ ON_ROBOT: dict[str, tuple[str, ...]] = {
 
 MISSING = {
     PLANS: "there is no target that plans beside these policies; train one with a recipe such as "
-    "config/recipes/ball-plans.yaml",
+    "adahi_lab/config/recipes/ball-plans.yaml",
     CORRECTOR: "there is no corrector beside these policies; 'adahi train policy' makes one by a recipe such "
-    "as config/recipes/ball-plans.yaml",
+    "as adahi_lab/config/recipes/ball-plans.yaml",
     **{
         name: f"no checkpoint '{name}' beside these policies' plans; 'adahi train policy TASK --only {name}' "
-        "makes one by a recipe such as config/recipes/metaworld-plans.yaml"
+        "makes one by a recipe such as adahi_lab/config/recipes/metaworld-plans.yaml"
         for name in INTENTS
     },
     DRAFT_CODES: f"no checkpoint '{DRAFT_CODES}' beside these policies; 'adahi train offsets TASK' makes one",
     DISTILLED: "no checkpoint 'distilled' beside these policies' plans; 'adahi train policy TASK --only "
-    "distilled' makes one by a recipe such as config/recipes/ball-plans.yaml",
+    "distilled' makes one by a recipe such as adahi_lab/config/recipes/ball-plans.yaml",
 }
 
 

@@ -117,7 +117,12 @@ def test_a_replay_needs_no_more_than_a_bag_and_a_parameter_file(
 
 
 def test_methods_that_go_by_plans_are_replayed_with_those_of_a_folder(
-    bag: Path, params: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., str]
+    bag: Path,
+    params: Path,
+    contract_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fails: Callable[..., str],
 ) -> None:
     monkeypatch.setattr(latency, "REPETITIONS", 3)
     figures, plans = tmp_path / "replay.json", named("ball/plans", CHECKPOINTS)
@@ -129,6 +134,9 @@ def test_methods_that_go_by_plans_are_replayed_with_those_of_a_folder(
     assert {name: each["calls"] for name, each in found.items()} == {"plan_8": 48, "corrector_16": 24}
     for words in ("Plan/8", "Corrected plan/16", "calls"):
         assert words in output
+    alone = "--contract", contract_file, "--target", plans / "target"
+    run("bag", "evaluate", bag, *alone, "--backend", "torch", *written)
+    assert set(json.loads(figures.read_text())["methods"]) == {"plan_8", "plan_1"}
     assert fails(*replayed, *written).startswith(
         "plan_8: there is no target that plans beside these policies"
     )

@@ -367,7 +367,7 @@ class DraftPolicyNode(ManagedNode):
         if self._loop.totals.commanded and permission.holds[Hold.UNLIKE] is State.CLEAR:
             return
         for fault in self._inputs.picture_faults:
-            self._throttled.warning(fault, fault)
+            self.get_logger().warning(fault, once=True)
         observed = {OBSERVATION: observation.values, **observation.named}
         unlike = self._session.unlike({name: values[None] for name, values in observed.items()})
         permission.compare(unlike)

@@ -95,6 +95,7 @@ class PolicyRunnerNode(Node):
         self._attempt: Attempt | None = None
         self._started_ns = 0  # by DDS's clock
         self._rest_ns = 0  # when the newest safety_state was sent, if the arm is at rest; else 0
+        self._held = ""  # why it is held, though the operator enables it
         self._left_ns = 0  # when the policy's node left the active state during the goal; 0 for never
         self._moved: bool | None = None  # whether the policy's node was active since the goal began
         self._busy = self._closing = False
@@ -158,6 +159,7 @@ class PolicyRunnerNode(Node):
 
     def _on_safety(self, message: SafetyState, information: Mapping[str, int]) -> None:
         self._rest_ns = information["source_timestamp"] if message.at_rest else 0
+        self._held = message.message if message.holding and message.enabled else ""
         if self._attempt is not None:
             self._attempt.safety(message.stopped, message.holding, message.enabled, time.monotonic())
 
@@ -253,6 +255,8 @@ class PolicyRunnerNode(Node):
         why, message = ended
         if why is End.DEACTIVATED:
             message = f"{message}: {await self._policy.last_error()}"
+        if self._held and why in (End.TIME_LIMIT, End.NO_STEPS):
+            message = f"{message}; held: {self._held}"
         self._heartbeat.end()
         moving = await self._hold()
         if moving:
