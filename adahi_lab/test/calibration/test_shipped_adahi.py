@@ -1,4 +1,4 @@
-"""ADAHI as it is shipped is better than a random gate at its rate; with a real moving average, too."""
+"""ADAHI as it is shipped is better than a random gate at its rate."""
 
 from __future__ import annotations
 
