@@ -80,7 +80,7 @@ class Commands:
         guard: of the robot.
         action: the contract's.
         measured: the commanded joints' positions in an observation.
-        reaches: whether a command has reached the controller; motion does not begin before.
+        reaches: whether a command has reached the controller; motion does not begin before. None: it has.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Commands:
         guard: Guard,
         action: Action,
         measured: MeasuredPositions,
-        reaches: Callable[[], bool] = lambda: True,
+        reaches: Callable[[], bool] | None = None,
     ) -> None:
         self._guard = guard
         self._action = action
@@ -158,9 +158,9 @@ class Commands:
 
         `action` is the same action in the policy's units, if known; `person` says that a person made it.
         """
-        paused = self._guard.paused(now_s)
-        if paused or self._stay is not None:
-            if self._reaches():
+        if self._reaches is not None:
+            paused = self._guard.paused(now_s)
+            if not (paused or self._stay is not None) or self._reaches():
                 self._stay = None
             else:
                 if self._stay is None or paused:

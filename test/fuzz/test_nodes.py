@@ -93,9 +93,11 @@ class Driven:
             assert isinstance(message, bytes)
 
     def expect(self) -> None:
-        """Show good observations until a command comes."""
-        for _ in range(ATTEMPTS):
+        """Show good observations until a command comes; garbage may have made a fresh press necessary."""
+        for attempt in range(ATTEMPTS):
             self.episode += 1
+            if attempt:
+                self.enable_out.publish(Bool(data=False))
             self.enable_out.publish(Bool(data=True))
             stamp_ns = self.robot.show(self.episode, 0)
             commanded = partial(self.commanded, stamp_ns)

@@ -86,7 +86,9 @@ class CommandPublisher:
         judges = named_command_limits(named, what)
         self.guard = Guard(envelope, config, permission, time.monotonic(), judges)
         self.measured = measured
-        self.commands = Commands(self.guard, contract.action, measured, self._reaches)
+        self.commands = Commands(
+            self.guard, contract.action, measured, self._reaches if any(interpolated) else None
+        )
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
         self.others = OtherPublishers(
             node,

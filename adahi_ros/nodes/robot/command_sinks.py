@@ -20,6 +20,7 @@ from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.core.command_curve import Curve
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
+from adahi_ros.nodes.common.throttled_log import ThrottledLog
 
 LONGEST_MATCH_S = 1.0
 WARNING_PERIOD_S = 1.0
@@ -88,6 +89,7 @@ class TopicSink:
         self._period_s = period_s
         self._kind = message_type(messages.kind)
         self._out: Any = None
+        self._log = ThrottledLog(node, WARNING_PERIOD_S)
         self._matched = 0  # subscriptions at the last command
         opened.callback(self.close)
 
@@ -136,7 +138,7 @@ class TopicSink:
         reached = bool(out.wait_for_all_acked(Duration()))
         if not reached:
             text = f"waits: not every subscription of {out.topic_name} has acknowledged a command yet"
-            self._node.get_logger().warning(text, throttle_duration_sec=WARNING_PERIOD_S, skip_first=True)
+            self._log.warning("reaches", text)
         return reached
 
     @property
