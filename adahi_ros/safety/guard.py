@@ -18,7 +18,6 @@ from adahi_ros.safety.command_limits import Judge
 from adahi_ros.safety.envelope import (
     HOLDS_AT_REST,
     PAUSE_S,
-    RESTS,
     RESTS_ON_CURVE,
     Envelope,
     Following,
@@ -35,7 +34,7 @@ HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 WITH_PERSON = frozenset((Hold.TAKEN, Hold.UNLIKE))  # let the commands pass of a person who has taken over
 NOTHING: frozenset[Hold] = frozenset()
 ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
-OWED = frozenset((Intervention.DISABLED, Intervention.STALE, Intervention.DEACTIVATED))
+OWED = frozenset((Intervention.DISABLED, Intervention.STALE, Intervention.DEACTIVATED, Intervention.DRIVER))
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ class Guard:
         self._outside = False  # a position is far outside of its limits
         self._sink_fault = ""
         self._commanded: np.ndarray | None = None
-        self._owed: tuple[np.ndarray, np.ndarray | None, float | None, float] | None = None
+        self._owed: tuple[np.ndarray, np.ndarray | None, float | None] | None = None
         self._observed_s = now_s
 
     @property
@@ -253,7 +252,7 @@ class Guard:
         measured = self._checked(measured, now_s, stamp_s)
         why = self._fault(now_s)  # stale if the observation is too old
         if why is not None:
-            self._owed = (wanted, measured, stamp_s, now_s) if why in OWED and not person else None
+            self._owed = (wanted, measured, stamp_s) if why in OWED and not person else None
             self._count((why,))
             return None
         low, high = self._envelope.limits.far  # NaN is not outside
@@ -315,14 +314,12 @@ class Guard:
         """Return the last action's command again, for a repeated observation.
 
         None where the robot was held since: a repeated observation does not allow motion. An observation
-        without an action, because the robot was not enabled or the reply came too late, gets one; on a curve,
-        which the arm follows in real time, only within `PAUSE_S`: later it may be elsewhere.
+        without an action, because the robot was not enabled or the reply came too late, gets one: a simulator
+        may wait for it.
         """
         if self._owed is not None and self.enabled(now_s):
-            wanted, measured, stamp_s, made_s = self._owed
-            if self._config.interpolated and now_s - made_s > max(RESTS * self._config.period_s, PAUSE_S):
-                return None
             self.observed(now_s)
+            wanted, measured, stamp_s = self._owed
             return self.act(wanted, measured, now_s, stamp_s)
         return self._commanded if self._fault(now_s) is None else None
 

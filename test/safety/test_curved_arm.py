@@ -95,24 +95,6 @@ def test_commands_that_come_at_once_brake_little_harder_than_the_last(count: int
     assert arm.controller.peak_speed[0] <= SPEED * (1.0 + 1e-6)
 
 
-def test_a_repeat_of_an_old_observation_starts_no_motion() -> None:
-    """The arm may have been pushed since: its measured place is as old."""
-    arm = Arm()
-    arm.step(0.0)
-    arm.pass_by(4.0 * PERIOD_S)
-    arm.enable(False)
-    arm.step(0.1)  # not enabled
-    arm.pass_by(4.0 * PERIOD_S)
-    arm.enable(True)
-    arm.guard.observed(arm.now_s)
-    assert arm.guard.repeat(arm.now_s) is None
-    arm.enable(False)
-    arm.step(0.1)
-    arm.now_s += 0.5 * PERIOD_S
-    arm.enable(True)
-    assert arm.guard.repeat(arm.now_s) is not None
-
-
 def test_without_observations_the_arm_is_held_and_comes_to_rest() -> None:
     arm = Arm()
     arm.step(0.05)

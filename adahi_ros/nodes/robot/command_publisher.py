@@ -102,7 +102,7 @@ class CommandPublisher:
         joints = {
             node.resolve_topic_name(sink.topic): part.names
             for sink, part in zip(self._sinks, parts, strict=True)
-            if isinstance(sink, TopicSink)
+            if isinstance(sink, TopicSink) and not values.command.lockstep  # its simulator waits for commands
         }
         self._controllers = ControllerWatch(node, joints, self._on_controllers, opened)
         self._permission = permission
