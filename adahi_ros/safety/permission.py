@@ -200,7 +200,7 @@ class Permission:
         if fault:
             self.holds.happen(Event.DRIVER_FAULT if known else Event.DRIVER_UNKNOWN, fault)
             self._did_not_run = fault
-        elif active and self.holds[Hold.DRIVER] is State.WAITS and part == "driver":
+        elif active and self.holds[Hold.DRIVER] is State.WAITS:
             self.holds.happen(Event.DRIVER_FOUND)
         else:
             self.holds.happen(Event.DRIVER_RUNS, f"it did not run: {self._did_not_run}")
