@@ -64,7 +64,7 @@ def doctor(
                 robot = examination.robot()
                 received = _survey(examination, robot, duration)
         except (ValueError, OSError) as error:
-            action = f"correct {params}, or give --limits, as safety_limits:=; the rest is not checked"
+            action = f"correct {params}, or give --limits, as safety_limits:=; then run this again"
             findings.append(("parameters", Finding(Level.ERROR, str(error), action)))
             robot = None
         seen = Surroundings(

@@ -80,7 +80,6 @@ class Permission:
         self._active_since_s = -math.inf
         self._true_until_s = -math.inf
         self._parts: dict[str, tuple[str, bool]] = {}  # of the driver: fault, and whether it is known
-        self._did_not_run = ""
         self.presses = 0
         self.configure(required, timeout_s)
 
@@ -199,11 +198,10 @@ class Permission:
         active = self.holds[Hold.DEACTIVATED] is State.CLEAR
         if fault:
             self.holds.happen(Event.DRIVER_FAULT if known else Event.DRIVER_UNKNOWN, fault)
-            self._did_not_run = fault
         elif active and self.holds[Hold.DRIVER] is State.WAITS:
             self.holds.happen(Event.DRIVER_FOUND)
         else:
-            self.holds.happen(Event.DRIVER_RUNS, f"it did not run: {self._did_not_run}")
+            self.holds.happen(Event.DRIVER_RUNS, f"it did not run: {self.holds.text(Hold.DRIVER)}")
 
     def compare(self, unlike: str) -> None:
         """Set what of an observation is unlike the target's training data; empty for nothing."""

@@ -52,7 +52,7 @@ def manager(stage: Stage, tmp_path: Path) -> Iterator[Manager]:
 
 
 class RealController(model.JointTrajectoryController):
-    """The controller of a manager in the place of its model; all joints do the same."""
+    """The controller of a manager, instead of its model; all joints do the same."""
 
     def __init__(self, stage: Stage, manager: Manager, from_desired_state: bool) -> None:
         super().__init__(1.0 / RATE_HZ, from_desired_state)
@@ -167,7 +167,7 @@ class Cell:
         self._show()
 
     def press_afresh(self) -> None:
-        """Let the deadman go and press it, again where that was not heard; wait until the arm is fast."""
+        """Let the deadman go and press it, again if a press does not count; wait until the arm is fast."""
         self.press(False)
         self.run(lambda: not self.safety[-1].enabled, "the deadman let go")
 

@@ -158,7 +158,8 @@ def followed(
         guard.observed(now_s)
         measured = np.zeros(1) if step == 0 else None
         command = guard.act(np.array([position]), measured, now_s)
-        if command is None:  # too soon after the last one
+        if command is None:
+            assert times_s is not None, "only at random times one may come too soon after the last"
             continue
         stamp_s, points = 0.0, [Point(PERIOD_S, float(command[0]))]
         if curved:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,15 +23,17 @@ from adahi_ros.nodes.robot import command_publisher
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.command_sinks import TopicSink
 from adahi_ros.nodes.robot.draft_policy_parameters import (
+    CommandParameters,
     DraftPolicyParameters,
     SafetyParameters,
 )
+from adahi_ros.safety.holds import Hold, State
 from adahi_ros.safety.permission import Permission
 from test.nodes.conftest import Make
+from test.waiting import wait_for
 
 SPEED, FASTEST, HARDEST = 1.4, 1.44, 4.0  # rad/s, rad/s, rad/s^2
 STEPS = 60
-DEADLINE_S = 20.0
 
 
 class Driven:
@@ -58,9 +59,7 @@ class Driven:
         self.publisher._node = played
         self.publisher._origin_ns = 0
         node.create_subscription(JointTrajectory, "command", lambda message: None, 1)
-        deadline_s = time.monotonic() + DEADLINE_S
-        while not node.count_subscribers("command") and time.monotonic() < deadline_s:
-            time.sleep(0.001)
+        wait_for(lambda: node.count_subscribers("command") > 0)
 
     def sleep(self, duration_s: float) -> None:
         self.now_s += duration_s + self.period_s * (self.late.pop(0) if self.late else 0.0)
@@ -149,3 +148,15 @@ def test_a_cleanup_goes_on_with_the_braking_of_a_deactivation(driven: Callable[.
     speeds = np.diff([position for _, position in arm.sent[actions:]]) / arm.period_s
     assert np.abs(np.diff(speeds)).max() <= HARDEST * arm.period_s + 1e-9
     assert speeds[-1] == 0.0
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_only_a_simulator_in_lockstep_may_subscribe_later(make_node: Make, lockstep: bool) -> None:
+    contract = parse_contract(plain_values("arm", 20.0, ["a"], 0, 0, ["a"], "positions"))
+    safety = SafetyParameters(limits="none", require_enable=False)
+    values = DraftPolicyParameters(safety=safety, command=CommandParameters(lockstep=lockstep))
+    permission = Permission(False, 0.5)
+    with ExitStack() as opened:
+        publisher = CommandPublisher(make_node(Node, "arm"), contract, values, permission, opened)
+        publisher.start()
+        assert permission.holds[Hold.DRIVER] is (State.CLEAR if lockstep else State.WAITS)

@@ -217,6 +217,25 @@ def test_a_goals_instruction_comes_before_the_policy_and_ends_with_it(
     assert before == [received, received]
 
 
+def test_a_result_says_why_the_arm_was_held(
+    observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def deactivate(wait_s: float) -> int:
+        return NodeState.UNCONFIGURED
+
+    monkeypatch.setattr(runner._policy, "deactivate", deactivate)
+    safety = observer.node.create_publisher(SafetyState, "safety_state", 10)
+    observer.wait_until(lambda: safety.get_subscription_count() > 0, 20.0, "the runner")
+    safety.publish(SafetyState(holding=True, message="at rest: driver: the controller has ended"))
+    observer.wait_until(lambda: bool(runner._held), 20.0, "the state")
+    attempt = Attempt(NO_LIMITS, time.monotonic())
+    attempt.end(End.TIME_LIMIT, "8 s are over")
+    over = observer._executor.create_task(runner._over(Mock(), attempt))
+    observer.wait_until(over.done, 20.0, "the result")
+    said = "8 s are over; held: at rest: driver: the controller has ended"
+    assert over.result().error_msg.startswith(said)
+
+
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_goal_switches_to_its_own_controller_and_back(
     observer: Observer, make_node: Make, monkeypatch: pytest.MonkeyPatch, refused: bool

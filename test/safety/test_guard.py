@@ -164,6 +164,16 @@ def test_one_that_could_not_move_yet_gets_its_action_when_it_is_enabled() -> Non
     assert robot.repeat() == 0.1
 
 
+def test_one_held_by_its_driver_gets_its_action_when_the_driver_runs() -> None:
+    """A simulator that shows its first observation again waits for this."""
+    robot = Robot("positions", {})
+    robot.permission.driver("nothing subscribes", known=False)
+    assert robot.act(0.1) is None
+    assert robot.repeat() is None
+    robot.permission.driver("")
+    assert robot.repeat() == 0.1
+
+
 def test_an_action_that_came_too_late_goes_out_with_a_repeated_observation() -> None:
     robot = Robot("positions", {"velocity": 10.0})
     robot.now_s += HOLD_AFTER_S + PERIOD_S

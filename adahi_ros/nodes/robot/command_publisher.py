@@ -105,7 +105,6 @@ class CommandPublisher:
             if isinstance(sink, TopicSink) and not values.command.lockstep  # its simulator waits for commands
         }
         self._controllers = ControllerWatch(node, joints, self._on_controllers, opened)
-        self._permission = permission
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # runs before its publishers are destroyed
@@ -256,7 +255,7 @@ class CommandPublisher:
         return all(topic.reaches() for topic in self._topics)
 
     def _on_controllers(self, fault: str, known: bool) -> None:
-        self._permission.driver(fault, known, "controllers")
+        self.guard.permission.driver(fault, known, "controllers")
         self.brake_if_held()
 
     def _publish_state(self, record: SafetyRecord) -> None:

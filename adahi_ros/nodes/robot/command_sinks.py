@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -94,10 +95,11 @@ class TopicSink:
         opened.callback(self.close)
 
     def open(self) -> None:
-        """Make the publisher, and wait until the present subscriptions match, for a second at most.
+        """Make the publisher, and wait until there are subscriptions and all match, for a second at most.
 
-        It is not a lifecycle publisher: a robot that is deactivated in motion still has to stop. It exists
-        only while commands may come, because a publisher on this topic keeps other nodes from being active.
+        A simulator in lockstep may subscribe later: it waits for the commands. It is not a lifecycle
+        publisher: a robot that is deactivated in motion still has to stop. It exists only while commands may
+        come, because a publisher on this topic keeps other nodes from being active.
         """
         if self._out is not None:
             return
@@ -107,8 +109,11 @@ class TopicSink:
             command_qos(),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
-        if wanted := self._node.count_subscribers(out.topic_name):
-            end_s = time.monotonic() + LONGEST_MATCH_S
+        end_s = time.monotonic() + LONGEST_MATCH_S
+        count = partial(self._node.count_subscribers, out.topic_name)
+        while not (count() or self._lockstep) and time.monotonic() < end_s:
+            time.sleep(FAR_END_S)
+        if wanted := count():
             while (matched := out.get_subscription_count()) < wanted and time.monotonic() < end_s:
                 time.sleep(FAR_END_S)
             if matched < wanted:
@@ -135,11 +140,11 @@ class TopicSink:
             return True
         if out.get_subscription_count() > self._matched:
             return False
-        reached = bool(out.wait_for_all_acked(Duration()))
-        if not reached:
-            text = f"waits: not every subscription of {out.topic_name} has acknowledged a command yet"
-            self._log.warning("reaches", text)
-        return reached
+        if out.wait_for_all_acked(Duration()):
+            return True
+        text = f"waits: not every subscription of {out.topic_name} has acknowledged a command yet"
+        self._log.warning("reaches", text)
+        return False
 
     @property
     def interpolated(self) -> bool:

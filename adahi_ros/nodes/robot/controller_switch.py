@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rclpy.node import Node
 from rclpy.task import Future
 
@@ -31,13 +33,13 @@ class ControllerSwitch:
         if other and not ours:
             raise ParameterError(f"controller: '', must name the policy's where instead_of is {other!r}")
         self._node, self._ours, self._other, self._given_up = node, ours, other, given_up
-        self._kind = message_type(SWITCH) if ours else None
-        self._client = node.create_client(self._kind, SERVICE) if ours else None
+        self._kind: Any = message_type(SWITCH) if ours else None
+        self._client: Any = node.create_client(self._kind, SERVICE) if ours else None
         self._switched = False
 
     async def begin(self, wait_s: float) -> str:
         """Switch to the policy's controller; return why that failed, empty where it did not."""
-        if self._client is None:
+        if not self._ours:
             return ""
         self._switched = True  # also without a reply: then it is unknown
         return await self._switch(self._ours, self._other, wait_s, self._given_up)
@@ -50,8 +52,6 @@ class ControllerSwitch:
         return await self._switch(self._other, self._ours, wait_s)
 
     async def _switch(self, on: str, off: str, wait_s: float, given_up: Future | None = None) -> str:
-        assert self._client is not None
-        assert self._kind is not None
         request = self._kind.Request(
             activate_controllers=[on] if on else [],
             deactivate_controllers=[off] if off else [],

@@ -11,6 +11,7 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
+from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.common.graph import subscriptions_of
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import message_type
@@ -18,6 +19,7 @@ from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.other_publishers import TRAJECTORY
 
 LOOK_PERIOD_S = 0.1
+UNKNOWN = "_NODE_NAME_UNKNOWN_"  # until DDS has discovered the subscription's node
 STATE = "control_msgs/msg/JointTrajectoryControllerState"
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
@@ -59,15 +61,14 @@ class ControllerWatch:
             kind = message_type(STATE)
         except ParameterError:  # without control_msgs the following error says it later
             return
-        state = f"{_controller(topic)}/controller_state"
-        received = partial(self._received, topic)
+        state, received = f"{_controller(topic)}/controller_state", partial(self._received, topic)
         subscription = self._node.create_subscription(kind, state, received, NEWEST)
         opened.callback(self._node.destroy_subscription, subscription)
 
     def _received(self, topic: str, message: Any) -> None:
         missing = sorted(self._joints[topic].difference(message.joint_names))
-        has = f"has no joint {', '.join(missing)}; it has {', '.join(message.joint_names)}"
-        self._lacks[topic] = f"{_controller(topic)} {has}" if missing else ""
+        has = f"{', '.join(missing)}; it has {shortened(', '.join(message.joint_names))}"
+        self._lacks[topic] = f"{_controller(topic)} has no joint {has}" if missing else ""
 
     def begin(self) -> None:
         """Look from now on: the node is active."""
@@ -97,7 +98,8 @@ class ControllerWatch:
         before = self._takes.get(topic)
         if before and not takes:
             return f"{controller} has ended", True
-        if found:  # also where a recorder alone subscribes: a controller that comes later missed commands
+        # Where a recorder alone subscribes, a controller that comes later has missed commands.
+        if takes or (found and not any(UNKNOWN in name for name in found.values())):
             self._takes[topic] = takes
         if before is not None and takes - before:  # one that was killed remains for DDS for a while
             self._lacks.pop(topic, None)

@@ -95,15 +95,15 @@ class PolicyRunnerNode(Node):
         self._attempt: Attempt | None = None
         self._started_ns = 0  # by DDS's clock
         self._rest_ns = 0  # when the newest safety_state was sent, if the arm is at rest; else 0
-        self._held = ""  # why it is held, though the operator enables it
+        self._held = ""  # why the arm is held; empty while it is not
         self._left_ns = 0  # when the policy's node left the active state during the goal; 0 for never
         self._moved: bool | None = None  # whether the policy's node was active since the goal began
         self._busy = self._closing = False
         self._instruction: Publisher | None = None  # of a goal that has one
         name = values.policy_node
         self._policy = PolicyNode(self, name)
-        given_up = self._policy.given_up
-        self._switch = ControllerSwitch(self, values.controller, values.instead_of, given_up)
+        switch = values.controller, values.instead_of, self._policy.given_up
+        self._switch = ControllerSwitch(self, *switch)
         self._heartbeat = HeartbeatPublisher(self)
         deep = QoSProfile(depth=STATUS_DEPTH)
         self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
@@ -159,7 +159,7 @@ class PolicyRunnerNode(Node):
 
     def _on_safety(self, message: SafetyState, information: Mapping[str, int]) -> None:
         self._rest_ns = information["source_timestamp"] if message.at_rest else 0
-        self._held = message.message if message.holding and message.enabled else ""
+        self._held = message.message if message.holding else ""
         if self._attempt is not None:
             self._attempt.safety(message.stopped, message.holding, message.enabled, time.monotonic())
 
