@@ -242,12 +242,14 @@ def test_a_runner_that_is_shut_down_ends_its_goal_and_holds_the_robot(
         client.stage.wait(lambda: bool(client.feedback), "feedback")
     client.feedback.clear()
     client.end_runner()
-    status, result = client.result(future)
-    assert (status, result.error_code, result.held) == (GoalStatus.STATUS_ABORTED, End.SHUT_DOWN, True)
+    try:
+        status, result = client.result(future)
+    finally:  # for the tests after this one
+        client.check_end()
+        client.start_runner()
     assert result.error_msg == "the policy runner was shut down"
-    client.check_end()
+    assert (status, result.error_code, result.held) == (GoalStatus.STATUS_ABORTED, End.SHUT_DOWN, True)
     assert client.stage.state() != "active"
-    client.start_runner()
 
 
 def test_a_runner_that_is_killed_stops_the_policy(client: Client) -> None:

@@ -390,6 +390,6 @@ def test_a_target_over_tls_and_a_path(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(TargetUnavailableError, match="certificate verify failed"):
         plan(target_of(url, 1), 0)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    assert plan(target_of(url, 1), 3)[0] == 3
+    assert plan(target_of(url, 1, timeout_s=60.0), 3)[0] == 3
     assert secure.paths[-1] == "/v1/robot"
     secure.stop()
