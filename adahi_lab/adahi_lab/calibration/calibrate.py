@@ -34,6 +34,7 @@ RATE = 0.6
 SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last action
 FOLDS = 5
 Variant = tuple[float, str]
+MEASURED = "hybrid"  # the method whose rejections are measured
 RANDOM = "random"  # its threshold follows from the rate; other gates need a search
 OF_PLANS = ("age", "expected_error", "online")  # do not judge drafts
 COARSE = ("sampled_uncertainty",)  # of few values, so of few rates: only on request
@@ -218,6 +219,7 @@ def calibrate(
     episodes: int = EPISODES,
     workers: int = 1,
     say: Say = lambda line: None,
+    searched: int | None = None,
 ) -> Calibration:
     """Calibrate the gates.
 
@@ -229,6 +231,7 @@ def calibrate(
         episodes: how many.
         workers: processes.
         say: called with a description of each stage.
+        searched: on how many of them thresholds are searched; None for all. A search runs them several times.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -236,9 +239,12 @@ def calibrate(
     if episodes < 1:
         raise ValueError(f"episodes: {episodes}, must be at least 1")
     numbers = calibration_episodes(episodes)
+    if searched is not None and not 1 <= searched <= episodes:
+        raise ValueError(f"searched: {searched}, must be 1 to {episodes}, as many as there are episodes")
 
     def run(calibration: Calibration, method: str) -> Log:
-        return play_all(Comparison(task, files, calibration, seed), [method], numbers, workers)[method].log
+        chosen = numbers if method == MEASURED else numbers[:searched]
+        return play_all(Comparison(task, files, calibration, seed), [method], chosen, workers)[method].log
 
     return _calibrate(run, files.load(), make(task).spec.name, wanted, say)
 
@@ -292,7 +298,7 @@ def _calibrate(
     judged = policies.share_codes and "deviation" in searched
     if judged:
         say("hybrid inference")
-        hybrid = run(base, "hybrid")
+        hybrid = run(base, MEASURED)
         scale = policies.draft.action_scale
         variant, held_out = best_variant(hybrid, scale, variants)
         curve = measure(hybrid, scale, *variant)

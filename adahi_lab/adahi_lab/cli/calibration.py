@@ -66,6 +66,12 @@ def calibrate(
     ] = None,
     out: Annotated[Path | None, Option(help="Parameter file. Default: config/TASK.yaml.")] = None,
     episodes: Annotated[int, Option(min=1, help="Calibration episodes.")] = 200,
+    searched: Annotated[
+        int | None,
+        Option(
+            min=1, help="Those of them that each trial of a threshold runs. Default: all."
+        ),
+    ] = None,
     smoothing: Annotated[
         float | None,
         number("Weight of the newest action. Default: the best at ranking rejections.", 1e-3, 1.0),
@@ -140,7 +146,7 @@ def calibrate(
         else:
             assert task is not None
             files = PolicyFiles(folder_of(task, checkpoints), backend)
-            found = run(task, files, wanted, seed, episodes, workers, tell)
+            found = run(task, files, wanted, seed, episodes, workers, tell, searched)
             checkpoint = f"{name}/draft" if checkpoints is None else str((checkpoints / "draft").resolve())
             node = node_parameters(task, checkpoint, out.parent)
     found.save(out, "deviation", command_line(), node, verifier)

@@ -124,6 +124,19 @@ def test_the_variant_that_ranks_best_is_taken_and_again_with_the_same_seed(
     assert again.thresholds == chosen.thresholds
 
 
+def test_thresholds_may_be_searched_on_fewer_episodes(
+    files: PolicyFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adahi_lab.calibration.rejection_curve.MOST_TRIALS", 2)
+    few = calibrate("ball", files, Wanted(RATE, 0.5, "std"), 0, 3)
+    both = calibrate("ball", files, Wanted(RATE, 0.5, "std"), 0, 8, searched=3)
+    assert both.thresholds == few.thresholds
+    assert (both.figures["episodes"], few.figures["episodes"]) == (8, 3)
+    assert both.figures["actions"] > few.figures["actions"]
+    with pytest.raises(ValueError, match="searched: 9, must be 1 to 8"):
+        calibrate("ball", files, Wanted(RATE, 0.5, "std"), 0, 8, searched=9)
+
+
 def test_deviations_of_a_log_are_those_that_the_robot_saw(files: PolicyFiles, found: Calibration) -> None:
     settings = replace(found, smoothing=0.3, normalization="average", thresholds={"deviation": 0.4})
     log = logs(files, settings, ["adahi"], range(3))["adahi"]
