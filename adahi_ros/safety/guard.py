@@ -368,8 +368,9 @@ class Guard:
         return motion.resting and bool(self._envelope.positions.all())
 
     def _brake(self, why: Intervention, now_s: float) -> np.ndarray | None:
-        if self._rests(now_s):
-            self._motion.moving = False
+        rests = self._rests(now_s)
+        if rests or self._motion.crowded(now_s):  # the policy's steps and the timer both brake
+            self._motion.moving = not rests
             self._count((why,))
             return None
         held = self._put(self._envelope.hold(None, self._motion.elapsed_s(now_s), why))

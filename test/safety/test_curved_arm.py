@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -93,6 +94,24 @@ def test_commands_that_come_at_once_brake_little_harder_than_the_last(count: int
     arm.pass_by(4.0 * PERIOD_S)
     assert arm.controller.peak_acceleration[0] <= 4.0 * SPEED / PERIOD_S * (1.0 + 1e-6)
     assert arm.controller.peak_speed[0] <= SPEED * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("after", [1, 12, 24])
+def test_a_stopped_arm_whose_policy_goes_on_brakes_as_hard_as_allowed(after: int) -> None:
+    """Both the policy's steps and the timer look whether it is to brake."""
+    arm, ticks, speeds = Arm(position_low=-99.0, position_high=99.0, acceleration=4.0), 25, []
+    for step in range(80):
+        if step == 40:
+            arm.enable(False)
+            arm.look()
+        arm.step(SPEED * PERIOD_S * step)
+        for tick in range(ticks):
+            if tick == after and step >= 40:
+                arm.look()
+            arm.now_s += PERIOD_S / ticks
+            speeds.append(arm.at.velocities[0])
+    assert speeds[-1] == 0.0
+    assert np.abs(np.diff(speeds)).max() * ticks / PERIOD_S <= 4.0 * 1.3
 
 
 def test_without_observations_the_arm_is_held_and_comes_to_rest() -> None:

@@ -66,12 +66,7 @@ def calibrate(
     ] = None,
     out: Annotated[Path | None, Option(help="Parameter file. Default: config/TASK.yaml.")] = None,
     episodes: Annotated[int, Option(min=1, help="Calibration episodes.")] = 200,
-    searched: Annotated[
-        int | None,
-        Option(
-            min=1, help="Those of them that each trial of a threshold runs. Default: all."
-        ),
-    ] = None,
+    searched: Annotated[int | None, Option(min=1, help="Those that each trial runs. Default: all.")] = None,
     smoothing: Annotated[
         float | None,
         number("Weight of the newest action. Default: the best at ranking rejections.", 1e-3, 1.0),

@@ -171,7 +171,7 @@ class CommandPublisher:
     def command(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
         """Publish what was made of an observation; return the commanded action (A,), or None."""
         self._publish(outgoing, AT_ONCE if outgoing.brakes else observation.stamp_ns)
-        if outgoing.action is not None:  # a hold is due one period later at the earliest
+        if outgoing.command is not None:  # the timer brakes a period later at the earliest
             self._watch.reset()
             self.others.glance()
         return outgoing.action

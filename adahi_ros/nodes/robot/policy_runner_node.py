@@ -45,7 +45,6 @@ from adahi_ros.safety.commands import LONGEST_STOP_S
 LOOK_S = 0.05
 MATCHED_S = 1.0  # for DDS to connect the heartbeats with the policy, and to deliver an instruction
 HOLD_S = 3.0  # for a call to the policy's node while this process ends; it may be configuring
-END_S = 1.5 * HOLD_S  # for a goal's end then; `ros2 launch` waits 5 s before it kills
 PARTING_S = 0.2  # for clients to fetch the result
 STATUS_DEPTH = 100
 MESSAGE_LENGTH = 512
@@ -140,7 +139,7 @@ class PolicyRunnerNode(Node):
         if self._attempt is not None:
             self._attempt.shut_down()
         self._policy.given_up.set_result(None)
-        self._spin_while(lambda: self._busy, END_S)
+        self._spin_while(lambda: self._busy, 1.5 * HOLD_S)  # `ros2 launch` waits 5 s before it kills
         self._spin_while(lambda: True, PARTING_S)
 
     def _spin_while(self, on: Callable[[], bool], limit_s: float) -> None:
