@@ -200,6 +200,13 @@ class Guard:
         self.permission.holds.happen(Event.DEACTIVATE)
         self._count((Intervention.DEACTIVATED,))
 
+    def leave(self, entries: np.ndarray) -> None:
+        """Brake these positions (A,) no more: what followed their commands is gone, and the arm stands."""
+        entries, motion = entries & self._envelope.positions, self._motion
+        self._envelope.begin(None, entries)
+        motion.rested = np.where(entries, HOLDS_AT_REST + 1, motion.rested)
+        motion.moved_s = np.where(entries, -np.inf, motion.moved_s)
+
     def sink(self, fault: str) -> None:
         """Set the fault that keeps a sink from stopping the robot; empty without one."""
         self.counts[Intervention.GRIPPER] += bool(fault and not self._sink_fault)

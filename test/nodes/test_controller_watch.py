@@ -94,9 +94,9 @@ def test_a_controller_that_ends_or_is_restarted_holds_until_a_press(arm: Control
     arm.end_controller()
     arm.says("/arm_controller has ended")
     assert arm.states[-1].needs_press
+    arm.commands.clear()  # one that comes now must not get the motion of the former one
     arm.start_controller()
     arm.wait(lambda: "it did not run" in arm.states[-1].message, "the controller")
-    arm.commands.clear()
     arm.nodes.wait_s(LOOKS_S)
     assert not arm.commands
     arm.enable()

@@ -114,6 +114,25 @@ def test_a_stopped_arm_whose_policy_goes_on_brakes_as_hard_as_allowed(after: int
     assert np.abs(np.diff(speeds)).max() * ticks / PERIOD_S <= 4.0 * 1.3
 
 
+def test_an_arm_that_nothing_drives_any_more_is_not_braked_and_starts_where_it_is() -> None:
+    """Its next controller stands where the former one left the arm: a command would make it jump."""
+    arm = Arm()
+    for step in range(10):
+        arm.step(0.04 * step)
+        arm.now_s += PERIOD_S
+    arm.guard.leave(np.array([True]))
+    arm.enable(False)
+    arm.guard.brake_if_held(arm.now_s)
+    assert arm.guard.resting.all()
+    assert not arm.guard.moving
+    arm.now_s += PERIOD_S
+    arm.enable(True)
+    arm.guard.observed(arm.now_s)
+    command = arm.guard.act(np.array([0.5]), np.array([0.25]), arm.now_s)
+    assert command is not None
+    assert 0.25 <= command[0] <= 0.25 + ACCELERATION * PERIOD_S**2
+
+
 def test_without_observations_the_arm_is_held_and_comes_to_rest() -> None:
     arm = Arm()
     arm.step(0.05)

@@ -35,6 +35,7 @@ class ControllerWatch:
         joints: what each topic commands, by its resolved name.
         on_state: called with a text for people, empty where all is well, and whether it is a fault: else
             nothing is known but that no one takes the commands yet.
+        on_gone: called with a topic whose controller ends, or is another one from now on.
         opened: closes it.
     """
 
@@ -43,9 +44,10 @@ class ControllerWatch:
         node: Node,
         joints: Mapping[str, Sequence[str]],
         on_state: Callable[[str, bool], None],
+        on_gone: Callable[[str], None],
         opened: ExitStack,
     ) -> None:
-        self._node, self._on_state = node, on_state
+        self._node, self._on_state, self._on_gone = node, on_state, on_gone
         self._joints = {topic: frozenset(names) for topic, names in joints.items()}
         self._active, self._said = False, ("", True)
         self._takes: dict[str, frozenset[bytes]] = {}  # the controller's subscriptions, by topic
@@ -97,12 +99,14 @@ class ControllerWatch:
         takes = frozenset(gid for gid, name in found.items() if name == controller)
         before = self._takes.get(topic)
         if before and not takes:
+            self._on_gone(topic)
             return f"{controller} has ended", True
         # Where a recorder alone subscribes, a controller that comes later has missed commands.
         if takes or (found and not any(UNKNOWN in name for name in found.values())):
             self._takes[topic] = takes
         if before is not None and takes - before:  # one that was killed remains for DDS for a while
             self._lacks.pop(topic, None)
+            self._on_gone(topic)
             return f"{controller} has started", True
         if not found:
             return f"nothing subscribes to {topic}; start the controller", False
