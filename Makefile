@@ -53,8 +53,8 @@ lint: setup  ## ruff, mypy and plain English
 	$(VENV)/bin/python tools/plain_english.py
 
 closure: setup  ## list what robot and verifier load of this package with the method best: lines of code
-	.venv/bin/python tools/count_lines.py --configured config/best/ball_instructed.yaml
-	.venv/bin/python tools/count_lines.py --configured config/best/ball_instructed.yaml --node target_verifier
+	.venv/bin/python tools/count_lines.py --configured adahi_lab/config/best/ball_instructed.yaml
+	.venv/bin/python tools/count_lines.py --configured adahi_lab/config/best/ball_instructed.yaml --node target_verifier
 
 constraints: setup  ## resolve requirements/constraints.txt again, for all Python versions
 	.venv/bin/pip install --quiet uv

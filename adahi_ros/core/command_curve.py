@@ -82,12 +82,12 @@ class Curve(NamedTuple):
 
 
 class CommandCurve:
-    """The quadratic B-spline with the commands as its control points.
+    """Lines from one command to the next, joined by parabolas: each lasts as long as the shorter line.
 
     So it stays between the commands, its speeds between theirs, and its acceleration is the change of speed
-    from one command to the next, over a period: what is within the limits stays within them. It lags by half
-    a period. Without a further command it ends at rest at the last one; a command that is too late leaves
-    this tail. Commands in less than a period, or too late, may make it a little faster, and brake harder.
+    from one command to the next, over that time: what is within the limits stays within them. Of commands in
+    time it is the quadratic B-spline. It lags by half a period. Without a further command it ends at rest at
+    the last one; a command that is too late leaves this tail, which may be a little faster, and brake harder.
 
     It has no clock: the caller passes the time, of the clock in which the controller reads the stamps.
 
@@ -99,7 +99,7 @@ class CommandCurve:
         self._schedule = Schedule(period_s)
         self._command: np.ndarray | None = None
         self._curve: Curve | None = None
-        self._halfway_s = 0.0  # when the curve is halfway to the command
+        self._there_s = self._lasted_s = 0.0  # when the line is at the command, and how long it lasts
 
     def extend(self, now_s: float, before: np.ndarray, command: np.ndarray, counted_s: float) -> Curve:
         """Return the curve from `LEAD_S` before now, for a clock that is late, to rest at a command.
@@ -120,16 +120,27 @@ class CommandCurve:
         begins_s = max(schedule.next_s(now_s), schedule.due_s + least_s)
         since_s, schedule.due_s = begins_s - schedule.due_s, begins_s
         lasts_s = min(since_s, period_s)
-        if since_s <= period_s * (1.0 + EARLY):
-            begins_s = self._halfway_s
+        speed, turn_s, in_time = step / lasts_s, 0.5 * lasts_s, since_s <= period_s * (1.0 + EARLY)
+        turned_s = min(turn_s, 0.5 * self._lasted_s)
+        if in_time:
+            begins_s = self._there_s - 0.5 * self._lasted_s
         former = self._curve.between(now_s - LEAD_S, begins_s)
         former.places[:, ~goes_on], former.speeds[:, ~goes_on] = before[~goes_on], 0.0
-        self._command, self._halfway_s = command, schedule.due_s + 1.5 * period_s - 0.5 * lasts_s
-        self._curve = Curve(
-            np.append(former.times_s, (self._halfway_s, self._halfway_s + lasts_s)),
-            np.concatenate([former.places, [before + 0.5 * step, command]]),
-            np.concatenate([former.speeds, [step / lasts_s, np.zeros_like(step)]]),
-        )
+        times_s, places, speeds = list(former.times_s), list(former.places), list(former.speeds)
+
+        def add(at_s: float, place: np.ndarray, to: np.ndarray) -> None:
+            if at_s > times_s[-1] + EARLY * period_s:
+                times_s.append(at_s)
+                places.append(place)
+                speeds.append(to)
+
+        if in_time:
+            add(self._there_s - turned_s, before - turned_s * speeds[-1], speeds[-1])
+            add(self._there_s + turned_s, before + turned_s * speed, speed)
+        self._command, self._there_s, self._lasted_s = command, schedule.due_s + 1.5 * period_s, lasts_s
+        add(self._there_s - turn_s, before + 0.5 * step, speed)
+        add(self._there_s + turn_s, command, np.zeros_like(step))
+        self._curve = Curve(np.array(times_s), np.array(places), np.array(speeds))
         return self._curve
 
     def again(self, now_s: float) -> Curve | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from adahi_ros.core.command_curve import Schedule
+from adahi_ros.core.command_curve import EARLY, Schedule
 from adahi_ros.core.registry import at_place
 from adahi_ros.safety.entry_limits import LARGEST
 from adahi_ros.safety.governors import GOVERNORS, Governor, interventions_of
@@ -80,14 +80,15 @@ class Envelope:
         ]
         self._unknown = [math.nan] * len(limits.names)
         self.rests = RESTS
-        """Periods after the last command until the robot stands."""
+        """Periods after the last command until the robot stands; `RESTS_ON_CURVE` where it follows curves."""
+        self._interval_s = self.period_s
         self.reset()
 
     def reset(self) -> None:
         """Forget the last command: the robot stands still, and the next command is the first."""
         for governor in self._governors:
             governor.reset()
-        self._first = True
+        self._first, self._former_s = True, self.period_s
 
     def begin(self, measured: np.ndarray | None, entries: np.ndarray | None = None) -> None:
         """Stand still from now on at the measured position; unknown entries at the commanded one.
@@ -138,13 +139,13 @@ class Envelope:
         return np.where(np.isfinite(measured) & moved, measured, commanded)
 
     @property
-    def state(self) -> tuple[list[Governor], bool]:
+    def state(self) -> tuple[list[Governor], bool, float]:
         """The state of the limits, to restore: commands that `admit` returned since are not sent."""
-        return [copy(governor) for governor in self._governors], self._first
+        return [copy(governor) for governor in self._governors], self._first, self._former_s
 
     @state.setter
-    def state(self, state: tuple[list[Governor], bool]) -> None:
-        self._governors, self._first = state
+    def state(self, state: tuple[list[Governor], bool, float]) -> None:
+        self._governors, self._first, self._former_s = state
 
     @property
     def at_rest(self) -> np.ndarray:
@@ -203,7 +204,7 @@ class Envelope:
         return self._sent([governor.hold(position, interval_s) for governor, position in pairs], (why,))
 
     def _sent(self, action: list[float], interventions: tuple[Intervention, ...]) -> Admitted:
-        self._first = False
+        self._first, self._former_s = False, self._interval_s
         return Admitted(np.array(action, dtype=np.float64), interventions)
 
     def _checked(self, name: str, values: np.ndarray) -> list[float]:
@@ -224,11 +225,15 @@ class Envelope:
         ]
 
     def _interval(self, elapsed_s: float) -> float:
+        """Return the next command's interval; on a curve, the speed changes in this or the former at most."""
+        self._interval_s = min(float(elapsed_s), self.period_s) if elapsed_s >= SHORTEST_S else 0.0
         if self._first:
-            return self.period_s
-        if not elapsed_s >= SHORTEST_S:
-            return 0.0
-        return min(float(elapsed_s), self.period_s)
+            self._interval_s = self.period_s
+        elif self.rests == RESTS_ON_CURVE:
+            late = elapsed_s > self.period_s * (1.0 + EARLY)
+            for governor in self._governors:
+                governor.turns_s = math.inf if late else self._former_s
+        return self._interval_s
 
     def _slow(self, elapsed_s: float, reached: bool = False) -> None:
         """Let the commanded velocity fade after the robot has reached its last command."""

@@ -50,11 +50,16 @@ class Governor(ABC):
 
     By default it has no state and commands no position: it is always at rest.
 
+    Attributes:
+        turns_s: longest time in which the velocity may change for the next command.
+
     Args:
         limits: of the robot.
         place: of the entry among them.
         period_s: of the control.
     """
+
+    turns_s = math.inf
 
     @abstractmethod
     def __init__(self, limits: Limits, place: int, period_s: float) -> None:
@@ -170,8 +175,7 @@ class PositionGovernor(Governor):
     def strays(self, measured: float, interval_s: float) -> bool:
         if self._position is None or math.isnan(measured):
             return False
-        coasted = self._velocity * interval_s
-        change = over(self._acceleration, interval_s * interval_s)
+        coasted, change = self._velocity * interval_s, self._change(interval_s)
         off = self._position - measured
         return max(abs(off), abs(off + clip(0.0, coasted - change, coasted + change))) > self._max_step
 
@@ -184,6 +188,10 @@ class PositionGovernor(Governor):
     def at_rest(self) -> bool:
         return self._velocity == 0.0
 
+    def _change(self, interval_s: float) -> float:
+        """Return the largest distance from coasting, a dt^2."""
+        return over(self._acceleration, interval_s * min(interval_s, self.turns_s))
+
     def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
         start = clip(wanted, self._low, self._high)
         if start != wanted:
@@ -194,7 +202,7 @@ class PositionGovernor(Governor):
         target = clip(start, nearest, furthest)
         if target != start:
             stages.add(STEP)
-        change = over(self._acceleration, interval_s * interval_s)
+        change = self._change(interval_s)
         back = brakable(self._position - nearest, change)
         forth = brakable(furthest - self._position, change)
         fast = over(self._fastest, interval_s)
@@ -207,8 +215,7 @@ class PositionGovernor(Governor):
     def hold(self, measured: float, interval_s: float) -> float:
         if self._position is None:
             self._position = measured
-        change = over(self._acceleration, interval_s * interval_s)
-        return self._moved(self._position, (), change, interval_s, set())
+        return self._moved(self._position, (), self._change(interval_s), interval_s, set())
 
     def _within_step(self, before: float, measured: float) -> tuple[float, float]:
         """Return the positions near enough to the measured one; never all further outside than the last."""
@@ -227,7 +234,7 @@ class PositionGovernor(Governor):
         Args:
             target: position.
             bounds: of the displacement.
-            change: largest distance from coasting, a dt^2.
+            change: largest distance from coasting.
             interval_s: since the last command.
             stages: to add to.
         """

@@ -35,7 +35,7 @@ class ControllerWatch:
         joints: what each topic commands, by its resolved name.
         on_state: called with a text for people, empty where all is well, and whether it is a fault: else
             nothing is known but that no one takes the commands yet.
-        on_gone: called with a topic whose controller ends, or is another one from now on.
+        on_gone: called with a topic when its controller ends, or is another one from now on.
         opened: closes it.
     """
 

@@ -305,9 +305,10 @@ class PolicyRunnerNode(Node):
             await elapsed(self, LOOK_S)
         if handle.request.instruction:
             await self._tell(handle.request.instruction)
+        failed = "" if handle.is_cancel_requested else await self._switch.begin(CALL_S)
         if handle.is_cancel_requested:
             raise CanceledError("the goal was cancelled before the policy was activated")
-        if failed := await self._switch.begin(CALL_S):
+        if failed:
             raise NotStartedError(failed)
         self._attempt = Attempt(limits, time.monotonic())
         self._started_ns, self._left_ns, self._moved = time.time_ns(), 0, True
