@@ -10,7 +10,7 @@ from adahi_ros.gates.interface import Gate, GateContext
 
 
 class DeviationGate(Gate):
-    """The action deviation of the draft (ADAHI, section III-B of the paper). Reads the drawn codes."""
+    """The action deviation of the draft (ADAHI, section III-A of the paper). Reads the drawn codes."""
 
     blind = False
 
