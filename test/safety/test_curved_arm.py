@@ -114,7 +114,7 @@ def test_a_stopped_arm_whose_policy_goes_on_brakes_as_hard_as_allowed(after: int
     assert np.abs(np.diff(speeds)).max() * ticks / PERIOD_S <= 4.0 * 1.01
 
 
-def test_an_arm_that_nothing_drives_any_more_is_not_braked_and_starts_where_it_is() -> None:
+def test_an_arm_that_nothing_drives_is_not_braked_and_starts_where_it_is() -> None:
     """Its next controller stands where the former one left the arm: a command would make it jump."""
     arm = Arm()
     for step in range(10):
