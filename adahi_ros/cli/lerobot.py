@@ -98,7 +98,7 @@ def init(
     if dataset is None:
         say("--dataset: none: rate and order of the joints are the driver's; compare them")
     for camera in read.cameras:
-        say(f"{camera.key}: from {camera.channel.topic}; correct the topic in {written[0]}")
+        say(f"{camera.key}: from {camera.channel.topic}; another topic: in {written[0]}")
     if own.instruction:
         say(f"the policy reads an instruction: set the parameter instruction in {written[2]}")
     signature, observed, acted = described_by_files(out, target)
@@ -107,13 +107,14 @@ def init(
     if fault := wants.mismatch(described):
         say(f"does not fit: {fault}")
         raise Exit(1)
+    say(f"units and order fit the policy's data, as far as known; next: adahi doctor {written[2]}")
 
 
 def drive(context: Context, namespace: options.Namespace = "") -> None:
     """Drive an arm by LeRobot's own classes, until Ctrl-C: publish joints and cameras, take commands.
 
     Arguments as those of lerobot-teleoperate, --robot.type and so on; --teleop for a leader arm; then
-    --ros-args.
+    --ros-args, with the parameters silence_s, max_step and torque_off.
     """
     from adahi_ros.policies.remote.lerobot_metadata import INSTALL
 

@@ -274,9 +274,7 @@ def controller(seen: Surroundings, robot: Robot) -> Findings:
         elif topic not in taken:
             there = instead(topic, kind, seen.subscribed)
             fault = f"no controller takes {kind} on {topic}{there and f'; there is {there}'}"
-            yield _error(
-                fault, "activate it (ros2 control list_controllers), or correct the contract's topic"
-            )
+            yield _error(fault, "start the driver, activate its controller, or correct the contract's topic")
     if seen.driver:
         yield _error(seen.driver, "start the driver, or clear its fault")
     elif len(taken) == len(robot.commands):

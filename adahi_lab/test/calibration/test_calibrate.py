@@ -132,7 +132,6 @@ def test_thresholds_may_be_searched_on_fewer_episodes(
     both = calibrate("ball", files, Wanted(RATE, 0.5, "std"), 0, 8, searched=3)
     assert both.thresholds == few.thresholds
     assert (both.figures["episodes"], few.figures["episodes"]) == (8, 3)
-    assert both.figures["actions"] > few.figures["actions"]
     with pytest.raises(ValueError, match="searched: 9, must be 1 to 8"):
         calibrate("ball", files, Wanted(RATE, 0.5, "std"), 0, 8, searched=9)
 
