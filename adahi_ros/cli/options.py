@@ -48,7 +48,7 @@ def number(help: str, least: float, most: float | None = None, name: str = "") -
     return Option(*([name] if name else []), min=least, max=most, callback=finite, help=help)
 
 
-Overwrite = Annotated[bool, Option("--overwrite", help="Replace files that are shipped.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace files that exist or are shipped.")]
 Incomplete = Annotated[
     bool,
     Option("--incomplete", help="Read the readable part of bags that were cut off; report the rest."),

@@ -213,7 +213,9 @@ def observations(seen: Surroundings, robot: Robot) -> Findings:
     level = Level.WARN if seen.observations else Level.ERROR
     slow = "the topic is slow or loses messages: raise its rate or tolerance_ms; compress images"
     yield from (Finding(level, fault, f"{PAGE}#no-steps") for fault in seen.refused)
-    yield from (Finding(level, fault, slow) for fault in seen.missed)
+    silent = {channel.topic for topic, channel in robot.topics.items() if topic not in seen.rates}
+    missed = [fault for fault in seen.missed if not any(f" {topic}: " in fault for topic in silent)]
+    yield from (Finding(level, fault, slow) for fault in missed)  # a silent topic is named already
     if seen.observations:
         yield _ok(f"{seen.observations} were made")
     else:

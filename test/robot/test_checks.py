@@ -142,6 +142,8 @@ def test_what_makes_no_observation_is_repeated() -> None:
     fault = "3 times joint_states.name: lacks elbow"
     assert only("observations", replace(SEEN, refused=[fault])) == ("WARN", fault)
     assert only("observations", replace(SEEN, missed=[fault])) == ("WARN", fault)
+    silent = replace(SEEN, rates={}, missed=["9 times joint_states: no sample for a step has come"])
+    assert only("topics", silent)[0] == "ERROR"  # is said once
     none = [each[:2] for each in bad("observations", replace(SEEN, refused=[fault], observations=0))]
     assert none == [(Level.ERROR, fault), (Level.ERROR, "none can be made")]
 
