@@ -206,6 +206,8 @@ class Guard:
         self._envelope.begin(None, entries)
         motion.rested = np.where(entries, HOLDS_AT_REST + 1, motion.rested)
         motion.moved_s = np.where(entries, -np.inf, motion.moved_s)
+        if motion.schedule is not None and entries.all():  # a new curve begins
+            motion.schedule.due_s, motion.moving = -np.inf, False
 
     def sink(self, fault: str) -> None:
         """Set the fault that keeps a sink from stopping the robot; empty without one."""

@@ -114,23 +114,29 @@ def test_a_stopped_arm_whose_policy_goes_on_brakes_as_hard_as_allowed(after: int
     assert np.abs(np.diff(speeds)).max() * ticks / PERIOD_S <= 4.0 * 1.01
 
 
-def test_an_arm_that_nothing_drives_is_not_braked_and_starts_where_it_is() -> None:
+@pytest.mark.parametrize("after", [0.4, 1.0, 4.0])
+def test_an_arm_that_nothing_drives_is_not_braked_and_starts_where_it_is(after: float) -> None:
     """Its next controller stands where the former one left the arm: a command would make it jump."""
-    arm = Arm()
+    arm, ticks, speeds = Arm(acceleration=4.0), 25, [0.0]
     for step in range(10):
         arm.step(0.04 * step)
         arm.now_s += PERIOD_S
+    place = arm.at.positions
     arm.guard.leave(np.array([True]))
+    arm.controller.hold(place, arm.now_s)
     arm.enable(False)
-    arm.guard.brake_if_held(arm.now_s)
-    assert arm.guard.resting.all()
+    assert arm.guard.brake_if_held(arm.now_s) is None
     assert not arm.guard.moving
-    arm.now_s += PERIOD_S
+    arm.now_s += after * PERIOD_S
     arm.enable(True)
-    arm.guard.observed(arm.now_s)
-    command = arm.guard.act(np.array([0.5]), np.array([0.25]), arm.now_s)
-    assert command is not None
-    assert 0.25 <= command[0] <= 0.25 + ACCELERATION * PERIOD_S**2
+    for _ in range(5):
+        arm.step(0.5)
+        for _ in range(ticks):
+            arm.now_s += PERIOD_S / ticks
+            speeds.append(arm.at.velocities[0])
+    assert arm.controller.largest_jump[0] <= 1e-9
+    assert arm.at.positions[0] > place[0]
+    assert np.abs(np.diff(speeds)).max() * ticks / PERIOD_S <= 4.0 * 1.01
 
 
 @settings(max_examples=100, deadline=None)
