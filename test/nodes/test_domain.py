@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from adahi_lab.nodes.domain import exclusive_domain
-from adahi_ros.core.domains import DOMAINS, held_domains
+from adahi_ros.core.domains import DOMAINS, held_domains, lock_of
 
 HOLD = """
 from adahi_lab.nodes.domain import exclusive_domain
@@ -49,6 +50,7 @@ def test_a_holder_with_another_folder_for_temporary_files_is_seen(
 
 def test_the_newest_domain_that_is_held_is_found_first() -> None:
     with exclusive_domain() as first:
+        os.utime(lock_of(first), (1.0, 1.0))  # the file system's clock may not tell two locks apart
         with exclusive_domain() as second:
             held = held_domains()
             assert held.index(second) < held.index(first)

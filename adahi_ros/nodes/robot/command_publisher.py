@@ -106,8 +106,6 @@ class CommandPublisher:
         }
         called = self._on_controllers, lambda topic: self.guard.leave(np.isin(what.names, joints[topic]))
         self._controllers = ControllerWatch(node, joints, *called, opened)
-        for topic in self._topics:
-            topic.on_matched = self._controllers.compare_subscriptions
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # runs before its publishers are destroyed

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from rclpy.duration import Duration
-from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
@@ -69,7 +67,6 @@ class TopicSink:
 
     Attributes:
         topic: as given.
-        on_matched: called when a subscription comes or goes.
     """
 
     holds_by_itself = False
@@ -95,7 +92,6 @@ class TopicSink:
         self._out: Any = None
         self._log = ThrottledLog(node, WARNING_PERIOD_S)
         self._matched = 0  # subscriptions at the last command
-        self.on_matched: Callable[[], None] = lambda: None
         opened.callback(self.close)
 
     def open(self) -> None:
@@ -112,7 +108,6 @@ class TopicSink:
             self.topic,
             command_qos(),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
-            event_callbacks=PublisherEventCallbacks(matched=lambda information: self.on_matched()),
         )
         end_s = time.monotonic() + LONGEST_MATCH_S
         count = partial(self._node.count_subscribers, out.topic_name)

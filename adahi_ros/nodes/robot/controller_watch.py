@@ -18,7 +18,7 @@ from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.other_publishers import TRAJECTORY
 
-LOOK_PERIOD_S = 0.1
+LOOK_PERIOD_S = 0.02  # a controller that is loaded again within less must not get its former motion
 UNKNOWN = "_NODE_NAME_UNKNOWN_"  # until DDS has discovered the subscription's node
 STATE = "control_msgs/msg/JointTrajectoryControllerState"
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
