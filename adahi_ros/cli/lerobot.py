@@ -98,7 +98,7 @@ def init(
     if dataset is None:
         say("--dataset: none: rate and order of the joints are the driver's; compare them")
     for camera in read.cameras:
-        say(f"{camera.key}: from {camera.channel.topic}; another topic: in {written[0]}")
+        say(f"{camera.key}: from {camera.channel.topic}; to change it, edit {written[0]}")
     if own.instruction:
         say(f"the policy reads an instruction: set the parameter instruction in {written[2]}")
     signature, observed, acted = described_by_files(out, target)

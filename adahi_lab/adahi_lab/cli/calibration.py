@@ -66,7 +66,7 @@ def calibrate(
     ] = None,
     out: Annotated[Path | None, Option(help="Parameter file. Default: config/TASK.yaml.")] = None,
     episodes: Annotated[int, Option(min=1, help="Calibration episodes.")] = 200,
-    searched: Annotated[int | None, Option(min=1, help="Those that each trial runs. Default: all.")] = None,
+    searched: Annotated[int | None, Option(min=1, help="Episodes of each search. Default: all.")] = None,
     smoothing: Annotated[
         float | None,
         number("Weight of the newest action. Default: the best at ranking rejections.", 1e-3, 1.0),
@@ -100,7 +100,9 @@ def calibrate(
     if rejection is not None:
         options.left_out(f"rejection ({rejection}) is given", rate=rate)
     if bag:
-        options.left_out("a bag is given", task=task, rejection=rejection, checkpoints=checkpoints)
+        options.left_out(
+            "a bag is given", task=task, rejection=rejection, checkpoints=checkpoints, searched=searched
+        )
         robot = RobotFile.absent()
         if params is not None:
             robot = RobotFile.read(options.existing("--params", params), namespace)
