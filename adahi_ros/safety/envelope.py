@@ -398,6 +398,11 @@ class Motion:
             self.schedule.due_s = self.schedule.next_s(now_s)
         return elapsed_s
 
+    def begin_curve(self) -> None:
+        """Let the next command begin a new curve, of a controller that interpolates: the arm stands."""
+        if self.schedule is not None:
+            self.schedule.due_s, self.moving = -np.inf, False
+
     @property
     def reached_s(self) -> float:
         """When the arm has reached the last command and stands."""

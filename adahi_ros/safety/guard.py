@@ -206,8 +206,8 @@ class Guard:
         self._envelope.begin(None, entries)
         motion.rested = np.where(entries, HOLDS_AT_REST + 1, motion.rested)
         motion.moved_s = np.where(entries, -np.inf, motion.moved_s)
-        if motion.schedule is not None and entries.all():  # a new curve begins
-            motion.schedule.due_s, motion.moving = -np.inf, False
+        if entries.all():
+            motion.begin_curve()
 
     def sink(self, fault: str) -> None:
         """Set the fault that keeps a sink from stopping the robot; empty without one."""
@@ -230,6 +230,7 @@ class Guard:
         self._arm.forget()
         self._envelope.begin(None)
         self._held, self._motion.resting, self._motion.moved_s = True, True, -np.inf
+        self._motion.begin_curve()
 
     def resumes(self, now_s: float) -> bool:
         """Whether a hold ends, so that earlier plans are outdated; true once for each."""

@@ -114,6 +114,28 @@ def test_a_stopped_arm_whose_policy_goes_on_brakes_as_hard_as_allowed(after: int
     assert np.abs(np.diff(speeds)).max() * ticks / PERIOD_S <= 4.0 * 1.01
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 25), st.lists(st.tuples(st.floats(-1.0, 1.0), st.integers(2, 25)), min_size=2))
+def test_a_new_episode_in_motion_begins_at_rest_within_the_limits(
+    after: int, steps: list[tuple[float, int]]
+) -> None:
+    """A simulator has set the arm elsewhere, and its controller follows a new curve."""
+    arm, tick_s, speeds = Arm(acceleration=4.0), PERIOD_S / 25, [0.0]
+    for step in range(10):
+        arm.step(0.04 * step)
+        arm.now_s += PERIOD_S
+    arm.now_s += after * tick_s - PERIOD_S
+    arm.controller.hold(np.full(1, -0.5), arm.now_s)
+    arm.guard.new_episode()
+    for wanted, ticks in steps:
+        arm.step(wanted)
+        for _ in range(ticks):
+            arm.now_s += tick_s
+            speeds.append(arm.at.velocities[0])
+    assert arm.controller.largest_jump[0] <= 1e-9
+    assert np.abs(np.diff(speeds)).max() / tick_s <= 4.0 * 1.01
+
+
 @pytest.mark.parametrize("after", [0.4, 1.0, 4.0])
 def test_an_arm_that_nothing_drives_is_not_braked_and_starts_where_it_is(after: float) -> None:
     """Its next controller stands where the former one left the arm: a command would make it jump."""
