@@ -17,6 +17,7 @@ import numpy as np
 LEAD_S = 0.01  # until a message is with the controller; at most `LEAD` periods
 LEAD = 0.5
 EARLY = 1e-6  # periods, for rounding
+APART_S = 1e-6  # points that are closer are one: a controller refuses two with the same time
 SHORTEST = 0.05  # periods between the begins of two commands
 
 
@@ -72,7 +73,7 @@ class Curve(NamedTuple):
 
     def between(self, begins_s: float, ends_s: float) -> Curve:
         """Return a part of the curve."""
-        inside = (self.times_s > begins_s) & (self.times_s < ends_s)
+        inside = (self.times_s > begins_s + APART_S) & (self.times_s < ends_s - APART_S)
         (first, start), (last, end) = self.at(begins_s), self.at(ends_s)
         return Curve(
             np.array([begins_s, *self.times_s[inside], ends_s]),
@@ -129,7 +130,7 @@ class CommandCurve:
         times_s, places, speeds = list(former.times_s), list(former.places), list(former.speeds)
 
         def add(at_s: float, place: np.ndarray, to: np.ndarray) -> None:
-            if at_s > times_s[-1] + EARLY * period_s:
+            if at_s > times_s[-1] + APART_S:
                 times_s.append(at_s)
                 places.append(place)
                 speeds.append(to)

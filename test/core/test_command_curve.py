@@ -47,7 +47,9 @@ class JointTrajectoryController:
         self._desired = self._before = Point(-math.inf, 0.0)
 
     def receive(self, stamp_s: float, points: list[Point], now_s: float) -> None:
-        if stamp_s and stamp_s + points[-1].time_s < now_s:
+        times_ns = [round(each.time_s * 1e9) for each in points]
+        late = stamp_s and stamp_s + points[-1].time_s < now_s
+        if late or any(after <= before for before, after in pairwise(times_ns)):
             self.rejected += 1
             return
         self._points, self._starts_s, self._sampled = points, stamp_s, False
@@ -278,3 +280,19 @@ def test_a_clock_that_goes_back_starts_it_again() -> None:
     assert back.times_s[0] == pytest.approx(1.0, abs=0.02)
     assert back.times_s[-1] < 1.3
     assert back.speeds[0] == 0.0
+
+
+@pytest.mark.parametrize("rate_hz", [10.0, 20.0, 50.0, 100.0])
+def test_the_points_of_every_message_have_times_of_their_own(rate_hz: float) -> None:
+    """A controller refuses a message with two points of the same nanosecond."""
+    rng, period_s = np.random.default_rng(0), 1.0 / rate_hz
+    for _ in range(20):
+        curve, start_s, at = CommandCurve(period_s), rng.uniform(0.0, 5.0), np.zeros(2)
+        for step in range(100):
+            now_s = start_s + (step + rng.uniform(0.0, 0.06) * rng.integers(2)) * period_s
+            command = at + np.array([0.002, 0.001]) * (step % 7 - 3)
+            sent, at = curve.extend(now_s, at, command, period_s), command
+            again = curve.again(now_s + rng.uniform(0.0, 1.0) * period_s)
+            assert again is not None
+            for each in (sent, again):
+                assert (np.diff(np.round((each.times_s - each.times_s[0]) * 1e9)) > 0.0).all()

@@ -84,8 +84,11 @@ class TrajectoryController:
             now_s: time of receipt.
 
         Raises:
-            ValueError: the last point is in the past; the controller keeps what it has.
+            ValueError: the times do not increase by a nanosecond each, or the last point is in the past; the
+                controller keeps what it has.
         """
+        if (np.diff(np.round(curve.times_s * 1e9)) <= 0.0).any():
+            raise ValueError(f"points: time_from_start {curve.times_s.tolist()} s, must increase")
         times_s = (stamp_s or now_s) + curve.times_s
         if times_s[-1] < now_s:
             raise ValueError(
