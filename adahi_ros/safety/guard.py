@@ -201,8 +201,8 @@ class Guard:
         self._count((Intervention.DEACTIVATED,))
 
     def leave(self, entries: np.ndarray) -> None:
-        """Brake these positions (A,) no more: what followed their commands is gone, and the arm stands."""
-        entries, motion = entries & self._envelope.positions, self._motion
+        """Brake these entries (A,) no more: what followed their commands is gone, and the arm stands."""
+        motion = self._motion
         self._envelope.begin(None, entries)
         motion.rested = np.where(entries, HOLDS_AT_REST + 1, motion.rested)
         motion.moved_s = np.where(entries, -np.inf, motion.moved_s)

@@ -71,7 +71,7 @@ class Event(Enum):
     DRIVER_FOUND = "what was missing of the driver arrives, and it runs, while the node is active"
     DRIVER_FAULT = (
         "the driver reports another state than running, is silent or ends, or another program publishes "
-        "its state; while the node is active, a controller ends, starts or lacks a joint"
+        "its state; while the node is active or brakes, a controller ends, starts or lacks a joint"
     )
     DRIVER_RUNS = "the driver runs"
     COMMANDED_TWICE = "another program publishes on the command topic, or has a goal on its controller"

@@ -16,7 +16,9 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.nodes.robot import controller_watch
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
+from adahi_ros.safety.holds import Hold, State
 from test.ball_contract import ball_contract
 from test.nodes.in_process import DEADLINE_S, NodesInProcess
 from test.nodes.test_other_publishers import AT, JOINTS, LOOKS_S, NOTHING, Arm
@@ -116,8 +118,12 @@ def test_a_controller_that_starts_beside_a_recorder_holds_until_a_press(arm: Con
     arm.moves()
 
 
-def test_a_controller_that_was_killed_and_restarted_holds_at_once(arm: ControlledArm) -> None:
-    """DDS still knows the killed one's subscription."""
+@pytest.mark.parametrize("look_period_s", [controller_watch.LOOK_PERIOD_S, 3600.0])
+def test_a_controller_that_was_killed_and_restarted_holds_at_once(
+    arm: ControlledArm, monkeypatch: pytest.MonkeyPatch, look_period_s: float
+) -> None:
+    """DDS still knows the killed one's subscription. Each command looks too, before it goes out."""
+    monkeypatch.setattr(controller_watch, "LOOK_PERIOD_S", look_period_s)
     arm.policy()
     arm.start_controller()
     arm.record()
@@ -127,6 +133,27 @@ def test_a_controller_that_was_killed_and_restarted_holds_at_once(arm: Controlle
     arm.says("it did not run: /arm_controller has started; press enable afresh")
     arm.enable()
     arm.moves()
+
+
+def test_a_controller_gets_nothing_of_a_former_ones_braking_after_a_deactivation(
+    arm: ControlledArm, tmp_path: Path
+) -> None:
+    limits = tmp_path / "limits.yaml"
+    limits.write_text("limits: {default: {position: [-1.0, 1.0], velocity: 0.1, acceleration: 0.05}}")
+    policy = arm.policy(values={"safety.limits": str(limits)})
+    arm.start_controller()
+    arm.record()
+    arm.runs()
+    arm.wait(lambda: arm.commands and np.abs(arm.commands[-1].points[0].velocities).max() > 0.02, "motion")
+    assert arm.observer.change_state("draft_policy", "deactivate", DEADLINE_S)
+    assert policy._commands.guard.moving
+    arm.end_controller()
+    arm.wait(lambda: policy._operator.permission.holds[Hold.DRIVER] is not State.CLEAR, "its end")
+    arm.commands.clear()
+    arm.start_controller()
+    arm.wait(lambda: not policy._commands.guard.moving, "rest")
+    arm.nodes.wait_s(LOOKS_S)
+    assert not arm.commands
 
 
 def test_a_recorder_that_begins_or_ends_holds_nothing(arm: ControlledArm) -> None:

@@ -39,6 +39,17 @@ def test_braking_goes_on_through_a_new_start() -> None:
     assert not robot.guard.moving
 
 
+def test_a_velocity_that_nothing_drives_is_0_at_once() -> None:
+    """Its next controller stands: the speeds of braking would move it."""
+    robot = Robot("velocities", {"velocity": 1.0, "acceleration": 1.0})
+    full_speed(robot)
+    robot.act(1.0)
+    robot.guard.leave(np.array([True]))
+    robot.guard.stop()
+    assert not any(robot.wait(40))
+    assert not robot.guard.moving
+
+
 def test_a_withheld_action_brakes_the_robot_until_one_is_let_through() -> None:
     robot = Robot("velocities", {"velocity": 1.0, "acceleration": 1.0})
     full_speed(robot)

@@ -139,11 +139,9 @@ class CommandPublisher:
     def stop(self) -> None:
         """Hold the robot from now on; command no more actions."""
         self._brake(self.commands.stop)
-        self._controllers.end()
 
     def close(self) -> None:
         """Bring the robot to rest, and wait for that, because the node ends."""
-        self._controllers.end()
         self._brake(self.commands.close)
         while self.commands.closing(time.monotonic()):
             time.sleep(max(0.0, self._sent_s + min(self._period_s, STOP_LOOK_S) - time.monotonic()))
@@ -159,11 +157,12 @@ class CommandPublisher:
 
     def limit(self, action: np.ndarray | None, observation: Observation) -> Outgoing:
         """Return what may be commanded of an action (A,); without an action, what holds the robot."""
-        stamp_s = self.measured_at(observation)
+        stamp_s = self.prepare(observation)
         return self.commands.limit(action, observation.read, time.monotonic(), stamp_s)
 
-    def measured_at(self, observation: Observation) -> float:
-        """Return the stamp of an observation, s; in a world's new episode, the arm may be anywhere."""
+    def prepare(self, observation: Observation) -> float:
+        """Look for new controllers and episodes before a command; return the observation's stamp, s."""
+        self._controllers.glance()
         if self._simulated and observation.episode != self._episode:
             self._episode = observation.episode
             self.guard.new_episode()
@@ -199,6 +198,7 @@ class CommandPublisher:
         Else a few milliseconds would let the velocity fade, which brakes harder than the limits allow. Lost
         time is not caught up: two commands are never closer than they count. A robot that rests stays there.
         """
+        self._controllers.glance()
         now_s = time.monotonic()
         since_s = now_s - self._sent_s
         ends = since_s < RESTS * self._period_s and not resumes
@@ -237,6 +237,7 @@ class CommandPublisher:
         if outgoing.record is not None:
             self._publish_state(outgoing.record)
         if not (self.guard.active or self.guard.moving):
+            self._controllers.end()
             for topic in self._topics:
                 topic.close()
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -50,7 +51,9 @@ class ControllerWatch:
         self._node, self._on_state, self._on_gone = node, on_state, on_gone
         self._joints = {topic: frozenset(names) for topic, names in joints.items()}
         self._active, self._said = False, ("", True)
+        self._looked_s = 0.0
         self._takes: dict[str, frozenset[bytes]] = {}  # the controller's subscriptions, by topic
+        self._counts: dict[str, int] = {}  # of all subscriptions, by topic; -1: look again
         self._lacks: dict[str, str] = {}
         for topic in joints:
             if topic.endswith(TRAJECTORY) and _controller(topic):
@@ -75,17 +78,25 @@ class ControllerWatch:
     def begin(self) -> None:
         """Look from now on: the node is active."""
         self._active = True
-        self._takes.clear()
         self.compare_subscriptions()
 
     def end(self) -> None:
         """Look no more: nothing is commanded."""
         self._active = False
+        self._takes.clear()
+        self._counts.clear()
         self._say("", True)
+
+    def glance(self) -> None:
+        """Look if the last look is long ago, or their number has changed; before every command, so cheap."""
+        late = self._said[0] or time.monotonic() - self._looked_s > LOOK_PERIOD_S
+        if late or any(self._node.count_subscribers(topic) != n for topic, n in self._counts.items()):
+            self.compare_subscriptions()
 
     def compare_subscriptions(self) -> None:
         """Compare the subscriptions with those at the last look; called several times a second."""
         if self._active:
+            self._looked_s = time.monotonic()
             faults = [self._fault(topic) for topic in self._joints]
             self._say(*max(faults, key=lambda each: (bool(each[0]), each[1]), default=("", True)))
 
@@ -97,12 +108,13 @@ class ControllerWatch:
     def _fault(self, topic: str) -> tuple[str, bool]:
         controller, found = _controller(topic), subscriptions_of(self._node, topic)
         takes = frozenset(gid for gid, name in found.items() if name == controller)
-        before = self._takes.get(topic)
+        unknown = any(UNKNOWN in name for name in found.values())
+        before, self._counts[topic] = self._takes.get(topic), -1 if unknown else len(found)
         if before and not takes:
             self._on_gone(topic)
             return f"{controller} has ended", True
         # Where a recorder alone subscribes, a controller that comes later has missed commands.
-        if takes or (found and not any(UNKNOWN in name for name in found.values())):
+        if takes or (found and not unknown):
             self._takes[topic] = takes
         if before is not None and takes - before:  # one that was killed remains for DDS for a while
             self._lacks.pop(topic, None)

@@ -142,7 +142,7 @@ class Teleoperator:
 
     def limit(self, observation: Observation) -> Outgoing:
         """See `Person`."""
-        stamp_s = self._publisher.measured_at(observation)
+        stamp_s = self._publisher.prepare(observation)
         return self._person.limit(observation.read, time.monotonic(), stamp_s)
 
     def _close(self) -> None:
