@@ -232,7 +232,7 @@ class ControlLoop(ControlStep):
 
     def _repeat(self, last: ActiveStep, observation: Observation, received_s: float) -> None:
         self.totals.repeated += 1
-        if last.withheld and self._trouble is None:
+        if last.withheld and (last.outdated or self._trouble is None):
             self._commands.observed()
             again = replace(last, observation=observation, received_s=received_s)
             self._send_again(replace(again, outdated=False, newest=None))

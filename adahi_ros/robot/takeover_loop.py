@@ -79,7 +79,7 @@ class TakeoverLoop(ControlLoop):
             nothing = np.full((1, self.controller.policy.signature.action_dim), np.nan, np.float32)
             self._stand_in = nothing if drives else None
             if self._last is not None:  # its observation may be repeated, its command must not
-                self._last = replace(self._last, withheld=True)
+                self._last = replace(self._last, withheld=True, outdated=True)
             self.controller.forget_plan()
             self._drop_waiting()
         if self._yields:

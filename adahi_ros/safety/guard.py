@@ -34,7 +34,16 @@ HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 WITH_PERSON = frozenset((Hold.TAKEN, Hold.UNLIKE))  # let the commands pass of a person who has taken over
 NOTHING: frozenset[Hold] = frozenset()
 ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
-OWED = frozenset((Intervention.DISABLED, Intervention.STALE, Intervention.DEACTIVATED, Intervention.DRIVER))
+OWED = frozenset(  # after these, an observation that is repeated gets its action
+    (
+        Intervention.DISABLED,
+        Intervention.DEACTIVATED,
+        Intervention.DRIVER,
+        Intervention.TAKEOVER,
+        Intervention.SHARED,
+        Intervention.MEASURED,
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -257,12 +266,13 @@ class Guard:
             stamp_s: when they were measured, on any clock; None for now.
             person: the action is of a person who has taken over.
         """
-        self._commanded = self._owed = None
+        self._commanded, self._owed = None, None if person else (wanted, measured, stamp_s)
         self._person = person
         measured = self._checked(measured, now_s, stamp_s)
         why = self._fault(now_s)  # stale if the observation is too old
         if why is not None:
-            self._owed = (wanted, measured, stamp_s) if why in OWED and not person else None
+            if why not in OWED and why is not Intervention.STALE:
+                self._owed = None
             self._count((why,))
             return None
         low, high = self._envelope.limits.far  # NaN is not outside
@@ -323,11 +333,10 @@ class Guard:
     def repeat(self, now_s: float) -> np.ndarray | None:
         """Return the last action's command again, for a repeated observation.
 
-        None where the robot was held since: a repeated observation does not allow motion. An observation
-        without an action, because the robot was not enabled or the reply came too late, gets one: a simulator
+        A robot that was held has no such command. Once it is enabled, its action is judged again: a simulator
         may wait for it.
         """
-        if self._owed is not None and self.enabled(now_s):
+        if self._commanded is None and self._owed is not None and self.enabled(now_s):
             self.observed(now_s)
             wanted, measured, stamp_s = self._owed
             return self.act(wanted, measured, now_s, stamp_s)
@@ -347,6 +356,8 @@ class Guard:
             if fault is None and self._why not in ACTED_ON:
                 self._why = None  # the hold is over; the next one counts again
             return None
+        if self._commanded is not None and why not in OWED:  # else repetitions would move it for ever
+            self._owed = None
         self._commanded = None
         if why is not self._why:
             self._motion.rested = np.where(self._motion.rested > HOLDS_AT_REST, self._motion.rested, 0)
@@ -363,6 +374,7 @@ class Guard:
 
     def _stand(self, why: Intervention, now_s: float) -> np.ndarray | None:
         """Return the braking command of a moving robot; None where it stands, at any position."""
+        self._owed = None
         if self._motion.moving:
             return self._brake(why, now_s)
         self._count((why,))

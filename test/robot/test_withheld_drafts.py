@@ -119,6 +119,21 @@ def test_a_withheld_step_sends_again_where_its_observation_is_repeated(alone: Ma
     assert (len(robot.session.submitted), robot.commands.repeated) == (1, [1000, 1003])
 
 
+def test_a_step_that_waited_too_long_is_drafted_where_its_observation_is_repeated(
+    make_robot: MakeRobot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A simulator waits for its first command, and the verifier has ended meanwhile."""
+    robot = make_robot(limit=None).connect()
+    robot.loop._acts_within_s = 0.0
+    observation = robot.see(0, 0)
+    robot.link.present = False
+    robot.pass_time(60.0)
+    assert not robot.records[-1].action
+    assert robot.loop._trouble is not None
+    robot.show(replace(observation, stamp_ns=1000))
+    assert robot.records[-1].action
+
+
 def test_the_deviation_is_from_commands_and_not_from_what_was_wanted(make_robot: MakeRobot) -> None:
     robot = make_robot("never").connect()
     robot.commands.share = 0.5

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adahi_ros.safety.envelope import HOLDS_AT_REST
+from adahi_ros.safety.holds import Event
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.measured_jumps import SETTLED_S
 from test.safety.conftest import GARBAGE, HIGH, HOLD_AFTER_S, LOW, MARGIN, PERIOD_S, SPEED, Robot, listed
@@ -182,6 +183,28 @@ def test_one_held_by_its_driver_gets_its_action_when_the_driver_runs() -> None:
     assert robot.act(0.1) is None
     assert robot.repeat() is None
     robot.permission.driver("")
+    assert robot.repeat() == 0.1
+
+
+@pytest.mark.parametrize("began", [False, True])
+def test_one_that_was_stopped_gets_its_action_after_a_press(began: bool) -> None:
+    """A simulator may have lost the command, and waits for it."""
+    robot = Robot("positions", {"velocity": 10.0}, require_enable=True)
+    robot.press(began)
+    assert robot.act(0.1) == (0.1 if began else None)
+    robot.press(False)
+    robot.wait(20)
+    assert robot.repeat() is None
+    robot.press(True)
+    assert robot.repeat() == pytest.approx(0.1)
+
+
+def test_one_that_another_commander_held_gets_its_action() -> None:
+    robot = Robot("positions", {})
+    robot.permission.holds.happen(Event.COMMANDED_TWICE)
+    assert robot.act(0.1) is None
+    robot.permission.holds.happen(Event.COMMANDED_ALONE)
+    robot.permission.set_enabled(True, robot.now_s)
     assert robot.repeat() == 0.1
 
 
