@@ -34,16 +34,7 @@ HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 WITH_PERSON = frozenset((Hold.TAKEN, Hold.UNLIKE))  # let the commands pass of a person who has taken over
 NOTHING: frozenset[Hold] = frozenset()
 ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
-OWED = frozenset(  # after these, an observation that is repeated gets its action
-    (
-        Intervention.DISABLED,
-        Intervention.DEACTIVATED,
-        Intervention.DRIVER,
-        Intervention.TAKEOVER,
-        Intervention.SHARED,
-        Intervention.MEASURED,
-    )
-)
+FORGOTTEN = frozenset((Intervention.STALE, Intervention.FOLLOWING))  # after these, no command is repeated
 
 
 @dataclass(frozen=True)
@@ -211,12 +202,11 @@ class Guard:
 
     def leave(self, entries: np.ndarray) -> None:
         """Brake these entries (A,) no more: what followed their commands is gone, and the arm stands."""
-        motion = self._motion
         self._envelope.begin(None, entries)
-        motion.rested = np.where(entries, HOLDS_AT_REST + 1, motion.rested)
-        motion.moved_s = np.where(entries, -np.inf, motion.moved_s)
+        self._motion.rested = np.where(entries, HOLDS_AT_REST + 1, self._motion.rested)
+        self._motion.moved_s = np.where(entries, -np.inf, self._motion.moved_s)
         if entries.all():
-            motion.begin_curve()
+            self._motion.begin_curve()
 
     def sink(self, fault: str) -> None:
         """Set the fault that keeps a sink from stopping the robot; empty without one."""
@@ -271,7 +261,7 @@ class Guard:
         measured = self._checked(measured, now_s, stamp_s)
         why = self._fault(now_s)  # stale if the observation is too old
         if why is not None:
-            if why not in OWED and why is not Intervention.STALE:
+            if why is Intervention.FOLLOWING:
                 self._owed = None
             self._count((why,))
             return None
@@ -356,7 +346,7 @@ class Guard:
             if fault is None and self._why not in ACTED_ON:
                 self._why = None  # the hold is over; the next one counts again
             return None
-        if self._commanded is not None and why not in OWED:  # else repetitions would move it for ever
+        if self._commanded is not None and why in FORGOTTEN:  # else repetitions would move it for ever
             self._owed = None
         self._commanded = None
         if why is not self._why:

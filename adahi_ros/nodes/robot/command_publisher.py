@@ -162,7 +162,7 @@ class CommandPublisher:
 
     def prepare(self, observation: Observation) -> float:
         """Look for new controllers and episodes before a command; return the observation's stamp, s."""
-        self._controllers.glance()
+        self._controllers.compare_subscriptions()
         if self._simulated and observation.episode != self._episode:
             self._episode = observation.episode
             self.guard.new_episode()
@@ -198,7 +198,7 @@ class CommandPublisher:
         Else a few milliseconds would let the velocity fade, which brakes harder than the limits allow. Lost
         time is not caught up: two commands are never closer than they count. A robot that rests stays there.
         """
-        self._controllers.glance()
+        self._controllers.compare_subscriptions()
         now_s = time.monotonic()
         since_s = now_s - self._sent_s
         ends = since_s < RESTS * self._period_s and not resumes

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -16,10 +15,8 @@ from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.common.graph import subscriptions_of
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import message_type
-from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.other_publishers import TRAJECTORY
 
-LOOK_PERIOD_S = 0.02  # a controller that is loaded again within less must not get its former motion
 UNKNOWN = "_NODE_NAME_UNKNOWN_"  # until DDS has discovered the subscription's node
 STATE = "control_msgs/msg/JointTrajectoryControllerState"
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -51,15 +48,12 @@ class ControllerWatch:
         self._node, self._on_state, self._on_gone = node, on_state, on_gone
         self._joints = {topic: frozenset(names) for topic, names in joints.items()}
         self._active, self._said = False, ("", True)
-        self._looked_s = 0.0
         self._takes: dict[str, frozenset[bytes]] = {}  # the controller's subscriptions, by topic
-        self._counts: dict[str, int] = {}  # of all subscriptions, by topic; -1: look again
         self._lacks: dict[str, str] = {}
         for topic in joints:
             if topic.endswith(TRAJECTORY) and _controller(topic):
                 self._watch_joints(topic, opened)
         opened.callback(self.end)
-        steady_timer(node, LOOK_PERIOD_S, self.compare_subscriptions, opened)
 
     def _watch_joints(self, topic: str, opened: ExitStack) -> None:
         try:
@@ -84,19 +78,11 @@ class ControllerWatch:
         """Look no more: nothing is commanded."""
         self._active = False
         self._takes.clear()
-        self._counts.clear()
         self._say("", True)
 
-    def glance(self) -> None:
-        """Look if the last look is long ago, or their number has changed; before every command, so cheap."""
-        late = self._said[0] or time.monotonic() - self._looked_s > LOOK_PERIOD_S
-        if late or any(self._node.count_subscribers(topic) != n for topic, n in self._counts.items()):
-            self.compare_subscriptions()
-
     def compare_subscriptions(self) -> None:
-        """Compare the subscriptions with those at the last look; called several times a second."""
+        """Compare the subscriptions with those at the last look; called every period."""
         if self._active:
-            self._looked_s = time.monotonic()
             faults = [self._fault(topic) for topic in self._joints]
             self._say(*max(faults, key=lambda each: (bool(each[0]), each[1]), default=("", True)))
 
@@ -108,13 +94,12 @@ class ControllerWatch:
     def _fault(self, topic: str) -> tuple[str, bool]:
         controller, found = _controller(topic), subscriptions_of(self._node, topic)
         takes = frozenset(gid for gid, name in found.items() if name == controller)
-        unknown = any(UNKNOWN in name for name in found.values())
-        before, self._counts[topic] = self._takes.get(topic), -1 if unknown else len(found)
+        before = self._takes.get(topic)
         if before and not takes:
             self._on_gone(topic)
             return f"{controller} has ended", True
         # Where a recorder alone subscribes, a controller that comes later has missed commands.
-        if takes or (found and not unknown):
+        if takes or (found and not any(UNKNOWN in name for name in found.values())):
             self._takes[topic] = takes
         if before is not None and takes - before:  # one that was killed remains for DDS for a while
             self._lacks.pop(topic, None)
