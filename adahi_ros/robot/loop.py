@@ -214,6 +214,7 @@ class ControlLoop(ControlStep):
         """
         if self._waiting is not None:
             if is_repeated(observation, self._waiting.observation):
+                self._waiting.newest, self._waiting.measured_s = observation, received_s
                 return True
             self._supersede(observation, received_s)
         if self._last is not None and is_repeated(observation, self._last.observation):
@@ -318,7 +319,7 @@ class ControlLoop(ControlStep):
         self._session.give_up(waiting.pending, now_s)
         episode, step = waiting.observation.key
         if newer.episode == episode and newer.step > step:
-            waiting.newest = newer
+            waiting.newest, waiting.measured_s = newer, now_s
             self._finish_late(waiting, Outcome(None, Reason.SUPERSEDED))
         else:  # the draft belongs to an earlier episode: it must not move the robot now
             self._last = None
@@ -391,7 +392,7 @@ class ControlLoop(ControlStep):
             self._forget_plans()
             self.controller.forget_plan()
             waiting.outdated, outcome = True, Outcome(None, Reason.SUPERSEDED, HELD_MEANWHILE)
-        elif waiting.newest is None and self._clock() - waiting.received_s > self._acts_within_s:
+        elif self._clock() - max(waiting.received_s, waiting.measured_s) > self._acts_within_s:
             waiting.outdated, outcome = True, Outcome(None, Reason.SUPERSEDED, NOT_MEASURED)
         self.finish(waiting, outcome)
 

@@ -201,6 +201,7 @@ class ActiveStep:
         outcome: of its request; with `ahead`, the newest since the step before.
         outdated: the robot was held since the step was proposed, so its action must not be executed.
         newest: the newest observation, where that is another one: the arm may have been moved since.
+        measured_s: when that arrived.
     """
 
     observation: Observation
@@ -212,6 +213,7 @@ class ActiveStep:
     outcome: Outcome = Outcome(None, Reason.NONE)
     outdated: bool = False
     newest: Observation | None = None
+    measured_s: float = -math.inf
 
 
 class Fallback:

@@ -36,6 +36,17 @@ def test_what_is_changed_holds_from_the_next_step_on(robot: Robot) -> None:
     assert not robot.record(robot.see(1, 2)).transmitted
 
 
+def test_a_reply_counts_where_the_observation_was_repeated_meanwhile(robot: Robot) -> None:
+    """A simulator waits for its first command, and the reply takes longer than the arm may be unmeasured."""
+    robot.loop._acts_within_s = 0.03
+    robot.link.delay_s = (0.02, 0.02)
+    observation = robot.see(1, 0)
+    robot.pass_time(0.025)
+    robot.show(replace(observation, stamp_ns=1000))
+    robot.pass_time(0.03)
+    assert robot.record(observation).action == robot.verified_action(observation)
+
+
 def test_without_a_reply_the_draft_is_executed_by_the_deadline(robot: Robot) -> None:
     robot.verifier.replies = False
     observation = robot.see(1, 0)
