@@ -176,13 +176,22 @@ def test_one_that_could_not_move_yet_gets_its_action_when_it_is_enabled() -> Non
     assert robot.repeat() == 0.1
 
 
-def test_one_held_by_its_driver_gets_its_action_when_the_driver_runs() -> None:
+@pytest.mark.parametrize(
+    ("begins", "ends"),
+    [
+        (Event.DRIVER_UNKNOWN, Event.DRIVER_FOUND),
+        (Event.COMMANDED_TWICE, Event.COMMANDED_ALONE),
+        (Event.TAKE, Event.GIVE),
+    ],
+)
+def test_one_that_was_held_gets_its_action_afterwards(begins: Event, ends: Event) -> None:
     """A simulator that shows its first observation again waits for this."""
     robot = Robot("positions", {})
-    robot.permission.driver("nothing subscribes", known=False)
+    robot.permission.holds.happen(begins)
     assert robot.act(0.1) is None
     assert robot.repeat() is None
-    robot.permission.driver("")
+    robot.permission.holds.happen(ends)
+    robot.permission.set_enabled(True, robot.now_s)
     assert robot.repeat() == 0.1
 
 
@@ -197,15 +206,6 @@ def test_one_that_was_stopped_gets_its_action_after_a_press(began: bool) -> None
     assert robot.repeat() is None
     robot.press(True)
     assert robot.repeat() == pytest.approx(0.1)
-
-
-def test_one_that_another_commander_held_gets_its_action() -> None:
-    robot = Robot("positions", {})
-    robot.permission.holds.happen(Event.COMMANDED_TWICE)
-    assert robot.act(0.1) is None
-    robot.permission.holds.happen(Event.COMMANDED_ALONE)
-    robot.permission.set_enabled(True, robot.now_s)
-    assert robot.repeat() == 0.1
 
 
 def test_an_action_that_came_too_late_goes_out_with_a_repeated_observation() -> None:
