@@ -44,7 +44,7 @@ class GuardConfig:
     Attributes:
         period_s: of the control.
         hold_after_s: largest time without a usable observation.
-        interpolated: a controller follows the curve of the commands, see `command_curve.py`.
+        interpolated: a controller of positions follows the curve of the commands, see `command_curve.py`.
     """
 
     period_s: float

@@ -34,6 +34,13 @@ from test.waiting import wait_for
 
 SPEED, FASTEST, HARDEST = 1.4, 1.44, 4.0  # rad/s, rad/s, rad/s^2
 STEPS = 60
+LIFT = {
+    "channel": {"topic": "lift/commands", "type": "std_msgs/msg/Float64MultiArray"},
+    "select": ["data.0"],
+    "names": ["lift"],
+    "field": "velocities",
+    "watchdog_s": 0.2,
+}
 
 
 class Driven:
@@ -45,12 +52,15 @@ class Driven:
         controller: executes the commands.
     """
 
-    def __init__(self, node: Any, limits: Path, rate_hz: float):
+    def __init__(self, node: Any, limits: Path, rate_hz: float, beside: bool):
         self.period_s, self.now_s = 1.0 / rate_hz, 1000.0
         self.late: list[float] = []
         self.sent: list[tuple[float, float]] = []
         self.controller = TrajectoryController(np.zeros(1))
-        contract = parse_contract(plain_values("arm", rate_hz, ["a"], 0, 0, ["a"], "positions"))
+        plain = plain_values("arm", rate_hz, ["a"], 0, 0, ["a"], "positions")
+        if beside:
+            plain["actions"]["lift"] = LIFT
+        contract = parse_contract(plain)
         safety = SafetyParameters(limits=str(limits), require_enable=False)
         values = DraftPolicyParameters(safety=safety)
         self.publisher = CommandPublisher(node, contract, values, Permission(False, 0.5), ExitStack())
@@ -71,7 +81,7 @@ class Driven:
     def drive(self) -> None:
         """Send the actions of a plan, each on time."""
         speeds = np.minimum(SPEED, 0.9 * HARDEST * self.period_s * np.arange(STEPS))
-        plan = np.cumsum(speeds * self.period_s)[:, None]
+        plan = np.cumsum(speeds * self.period_s)[:, None] * np.eye(1, len(self.publisher.limits.names))
         self.publisher.start()
         for step in range(STEPS):
             self.now_s += self.period_s * (step > 0)
@@ -85,13 +95,16 @@ class Driven:
 def driven(make_node: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Driven]:
     limits = tmp_path / "limits.yaml"
     limit = {"position": [-9.0, 9.0], "velocity": FASTEST, "acceleration": HARDEST, "max_step": 1.0}
-    limits.write_text(yaml.safe_dump({"limits": {"a": limit}}))
+    lift = {"velocity": FASTEST, "acceleration": HARDEST}
+    limits.write_text(yaml.safe_dump({"limits": {"a": limit, "lift": lift}}))
 
-    def drive(rate_hz: float) -> Driven:
-        made = Driven(make_node(Node, "arm"), limits, rate_hz)
+    def drive(rate_hz: float, beside: bool = False) -> Driven:
+        made = Driven(make_node(Node, "arm"), limits, rate_hz, beside)
         clock = SimpleNamespace(monotonic=lambda: made.now_s, sleep=made.sleep)
         monkeypatch.setattr(command_publisher, "time", clock)
-        monkeypatch.setattr(TopicSink, "send", lambda sink, *given: made.receive(*given))
+        monkeypatch.setattr(
+            TopicSink, "send", lambda sink, *given: sink.interpolated and made.receive(*given)
+        )
         made.drive()
         return made
 
@@ -119,6 +132,24 @@ def test_it_brakes_within_the_acceleration_though_its_commands_are_late(
     assert np.diff(speeds) == pytest.approx(np.full(len(speeds) - 1, -change / 2), abs=change / 2 + 1e-9)
     assert np.diff(times).min() >= arm.period_s - 1e-9
     assert times[-1] - began_s <= (SPEED / change + 4) * (1.0 + most_late) * arm.period_s
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_an_arm_brakes_no_harder_where_more_messages_come_than_periods(
+    driven: Callable[..., Driven], beside: bool
+) -> None:
+    """Each message of the deadman looks whether to brake; a lift beside the arm follows no curve."""
+    arm = driven(20.0, beside)
+    arm.now_s += 0.001
+    arm.publisher.stop()
+    speeds = []
+    for tick in range(500):
+        if tick % 20 in (0, 2, 3):
+            arm.publisher.brake_if_held()
+        arm.now_s += 0.002
+        speeds.append(arm.controller.sample(arm.now_s).velocities[0])
+    assert speeds[-1] == 0.0
+    assert np.abs(np.diff(speeds)).max() / 0.002 <= 1.01 * HARDEST
 
 
 def test_an_arm_that_may_rest_is_not_set_in_motion_to_brake(driven: Callable[..., Driven]) -> None:

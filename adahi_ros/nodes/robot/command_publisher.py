@@ -76,18 +76,17 @@ class CommandPublisher:
         self.limits = limits
         self._sinks = open_sinks(node, contract, parts, opened, values.command.lockstep)
         self._topics = [sink for sink in self._sinks if isinstance(sink, TopicSink)]
-        interpolated = [sink.interpolated for sink in self._topics]
-        self._curve = CommandCurve(contract.period_s) if any(interpolated) else None
+        interpolated = any(sink.interpolated for sink in self._topics)
+        self._curve = CommandCurve(contract.period_s) if interpolated else None
         self._origin_ns, self._made_s = node.get_clock().now().nanoseconds, -math.inf
-        whole = bool(interpolated) and all(interpolated)
-        config = GuardConfig(contract.period_s, values.safety.hold_after_s, whole)
+        config = GuardConfig(contract.period_s, values.safety.hold_after_s, interpolated)
         envelope = Envelope(limits, what.fields, contract.period_s)
         permission.configure(values.safety.require_enable, values.safety.enable_timeout_s)
         judges = named_command_limits(named, what)
         self.guard = Guard(envelope, config, permission, time.monotonic(), judges)
         self.measured = measured
         self.commands = Commands(
-            self.guard, contract.action, measured, self._reaches if any(interpolated) else None
+            self.guard, contract.action, measured, self._reaches if interpolated else None
         )
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
         self.others = OtherPublishers(
