@@ -53,6 +53,7 @@ setup(
             "target_verifier_node = adahi_ros.start:target_verifier_node",
             "bag_recorder_node = adahi_ros.start:bag_recorder_node",
             "path_markers_node = adahi_ros.start:path_markers_node",
+            "scene_checker_node = adahi_ros.start:scene_checker_node",
         ],
     },
 )

@@ -65,5 +65,10 @@ def path_markers_node() -> None:
     run_main("adahi_ros.nodes.monitoring.path_markers_node")
 
 
+def scene_checker_node() -> None:
+    """Run the node that asks MoveIt for collisions."""
+    run_main("adahi_ros.nodes.monitoring.scene_checker_node")
+
+
 if __name__ == "__main__":
     run_main(sys.argv.pop(1))

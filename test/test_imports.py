@@ -78,6 +78,7 @@ ROS = {
     "launch",
     "launch_ros",
     "lifecycle_msgs",
+    "moveit_msgs",
     "rcl_interfaces",
     "rclpy",
     "rosgraph_msgs",

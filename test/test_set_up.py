@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DEMO = ["make_venv", "install_for_demo", "build_messages", "install_packages"]
+DEMO = ["make_venv", "install_for_demo", "adahi_msgs", "install_packages"]
 
 
 @pytest.fixture
@@ -21,14 +21,14 @@ def set_up(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_demo_needs_the_first_stages_alone(set_up: Any) -> None:
-    assert [stage.work.__name__ for stage in set_up.stages(set_up.Ros(), set_up.DEMO)] == DEMO
+    assert [stage.name for stage in set_up.stages(set_up.Ros(), set_up.DEMO)] == DEMO
 
 
 def test_lerobots_environment_depends_on_its_requirements_alone(
     set_up: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stages = set_up.stages(set_up.Ros(), set_up.LEROBOT)
-    assert [each.work.__name__ for each in stages] == ["make_venv", "install_for_lerobot", "build_messages"]
+    assert [each.name for each in stages] == ["make_venv", "install_for_lerobot", "adahi_msgs"]
     monkeypatch.setattr(set_up, "FOR_LEROBOT", set_up.FOR_DEMO)
     others = set_up.stages(set_up.Ros(), set_up.LEROBOT)
     changed = [a.made_from != b.made_from for a, b in zip(stages, others, strict=True)]
@@ -38,23 +38,23 @@ def test_lerobots_environment_depends_on_its_requirements_alone(
 @pytest.mark.parametrize(
     ("present", "built"),
     [
-        ("std_msgs", ["build_control_msgs", "build_controller_manager_msgs"]),
-        ("control_msgs", ["build_controller_manager_msgs"]),
+        ("std_msgs", ["control_msgs", "controller_manager_msgs", "moveit_msgs"]),
+        ("control_msgs", ["controller_manager_msgs", "moveit_msgs"]),
     ],
 )
-def test_messages_of_controllers_are_built_where_ros_lacks_them(
+def test_messages_of_others_are_built_where_ros_lacks_them(
     set_up: Any, tmp_path: Path, present: str, built: list[str]
 ) -> None:
     packages = tmp_path / "share" / "ament_index" / "resource_index" / "packages"
     packages.mkdir(parents=True)
     (packages / present).touch()
     ros = set_up.Ros("jazzy", {"AMENT_PREFIX_PATH": [str(tmp_path)]})
-    stages = [stage.work.__name__ for stage in set_up.stages(ros)]
+    stages = [stage.name for stage in set_up.stages(ros)]
     assert stages == [*DEMO, "install_for_all", *built]
 
 
 def test_colcon_does_not_install_the_messages_of_the_tests(set_up: Any) -> None:
-    for package in (set_up.CONTROL_MSGS, set_up.CONTROLLER_MANAGER_MSGS):
+    for package in set_up.FOR_TESTS:
         assert (package / "COLCON_IGNORE").is_file()
 
 

@@ -64,6 +64,7 @@ NODES: dict[str, Settings] = {
         },
         "`point_of_action`": {"point_of_action.x": 0},
     },
+    "scene_checker_node": {"": {}},
     "bag_recorder_node": {
         "": {"contract": "ball", "out": f"{SCRATCH}/bag"},
         "`episodes`": {"contract": "ball", "out": f"{SCRATCH}/bags", "episodes": True},

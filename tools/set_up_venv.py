@@ -40,9 +40,7 @@ REQUIREMENTS = ROOT / "requirements"
 PIP = REQUIREMENTS / "pip.txt"
 MESSAGES = ROOT / "adahi_msgs"
 LAB = ROOT / "adahi_lab"
-CONTROL_MSGS, CONTROLLER_MANAGER_MSGS = (  # the parts that adahi_ros uses, for tests
-    ROOT / "test" / name for name in ("control_msgs", "controller_manager_msgs")
-)
+FOR_TESTS = [ROOT / "test" / name for name in ("control_msgs", "controller_manager_msgs", "moveit_msgs")]
 DEMO, LEROBOT = "demo", "lerobot"
 FOR_DEMO = ("robot.txt", "demo.txt")
 FOR_LEROBOT = (*FOR_DEMO, "lerobot.txt")
@@ -253,18 +251,6 @@ def has_messages(ros: Ros, package: Path) -> bool:
     return any((Path(prefix) / marker).is_file() for prefix in ros.paths.get("AMENT_PREFIX_PATH", []))
 
 
-def build_messages(ros: Ros, title: str) -> None:
-    build_package(MESSAGES, ros, title)
-
-
-def build_control_msgs(ros: Ros, title: str) -> None:
-    build_package(CONTROL_MSGS, ros, title)
-
-
-def build_controller_manager_msgs(ros: Ros, title: str) -> None:
-    build_package(CONTROLLER_MANAGER_MSGS, ros, title)
-
-
 def build_package(package: Path, ros: Ros, title: str) -> None:
     build = BUILD / package.name
     manifest = build / "install_manifest.txt"
@@ -305,6 +291,10 @@ class Stage:
     made_from: str  # hash; the stage is up to date while it is the stamped one
     work: Callable[[Ros, str], None]
 
+    @property
+    def name(self) -> str:
+        return str(getattr(self.work, "__name__", self.title))
+
 
 def digest(before: str, paths: Iterable[Path]) -> str:
     """Hash a string, and the names and contents of files."""
@@ -332,20 +322,22 @@ def stages(ros: Ros, kind: str = "") -> list[Stage]:
     packaging += sorted(LAB.glob("adahi_lab/papers/*/entry_points.ini"))  # which setup.py reads
     origin = f"ROS 2 {ros.distribution} is sourced" if ros.distribution else "ROS 2 as wheels"
 
-    def messages(package: Path, work: Callable[[Ros, str], None]) -> Stage:
-        return Stage(package.name, digest(base, [*files_of([package]), *wheels]), work)
+    def messages(package: Path) -> Stage:
+        return Stage(
+            package.name, digest(base, [*files_of([package]), *wheels]), partial(build_package, package)
+        )
 
     empty = Stage(f"virtual environment, {PYTHON}", base, make_venv)
     if kind == LEROBOT:
         listed = digest(base, [*(REQUIREMENTS / name for name in FOR_LEROBOT), *wheels])
         packages = Stage(f"LeRobot, minutes and gigabytes, {origin}", listed, install_for_lerobot)
-        return [empty, packages, messages(MESSAGES, build_messages)]
+        return [empty, packages, messages(MESSAGES)]
     every = [
         empty,
         Stage(
             f"packages of the demo, {origin}", digest(base, [*pinned, *for_demo, *wheels]), install_for_demo
         ),
-        messages(MESSAGES, build_messages),
+        messages(MESSAGES),
         Stage("adahi_ros, adahi_lab", digest(base, packaging), install_packages),
     ]
     if kind == DEMO:
@@ -353,11 +345,7 @@ def stages(ros: Ros, kind: str = "") -> list[Stage]:
     every.append(
         Stage("torch, MuJoCo, test tools", digest(base, [*pinned, *for_demo, *for_all]), install_for_all)
     )
-    for_tests = {
-        CONTROL_MSGS: build_control_msgs,
-        CONTROLLER_MANAGER_MSGS: build_controller_manager_msgs,
-    }
-    every += [messages(*each) for each in for_tests.items() if not has_messages(ros, each[0])]
+    every += [messages(package) for package in FOR_TESTS if not has_messages(ros, package)]
     return every
 
 
@@ -384,9 +372,9 @@ def set_up(kind: str) -> None:
     ros = ros_to_use(Ros(**state.get("ros", {})))
     stamps: dict[str, str] = state.get("stamps", {})
     every = stages(ros, kind)
-    if stamps.get(make_venv.__name__) != every[0].made_from:
+    if stamps.get(every[0].name) != every[0].made_from:
         stamps = {}  # a new .venv starts empty
-    due = [stage for stage in every if stamps.get(stage.work.__name__) != stage.made_from]
+    due = [stage for stage in every if stamps.get(stage.name) != stage.made_from]
     if not due:
         return
     missing = missing_from_machine(wheels=ros == Ros())
@@ -397,14 +385,14 @@ def set_up(kind: str) -> None:
         title = f"[{number}/{len(due)}] {stage.title}"
         started = time.monotonic()
         print(f"{title} ...", end="", flush=True)
-        if stamps.pop(stage.work.__name__, None):
+        if stamps.pop(stage.name, None):
             write_stamps(ros, stamps)
         try:
             stage.work(ros, title)
         except BaseException:
             print()
             raise
-        stamps[stage.work.__name__] = stage.made_from
+        stamps[stage.name] = stage.made_from
         write_stamps(ros, stamps)
         clear = "\r\033[K" + title + " ..." if sys.stdout.isatty() else ""
         print(f"{clear} {time.monotonic() - started:.0f} s", flush=True)

@@ -165,6 +165,10 @@ class Controller:
         self._plan.forget()
         self.held.forget()
 
+    def coming(self, step: int) -> np.ndarray:
+        """Return the planned actions (K, A) of the first robot from a control step on."""
+        return self._plan.coming(step, int(self._plan.left(step)[0]))[0]
+
     def begin(
         self,
         observed: Mapping[str, np.ndarray],

@@ -60,6 +60,11 @@ class Arm:
         self._made.append(Node(name, context=self.observer.context, use_global_arguments=False))
         return self._made[-1]
 
+    def add(self, node: Node) -> None:
+        """Spin a node of another program."""
+        self._made.append(node)
+        self.nodes.spin(node)
+
     def policy(
         self, name: str = "draft_policy", active: bool = True, values: Mapping[str, Any] = NOTHING
     ) -> DraftPolicyNode:

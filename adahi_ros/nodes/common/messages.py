@@ -9,8 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 from adahi_msgs.msg import DraftStatus, LinkState
 from builtin_interfaces.msg import Time
+from rclpy.duration import Duration
 from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.contract.sinks.interface import doubles
@@ -45,6 +47,18 @@ def to_joint_state(
         name=list(joint_names),
         position=doubles(positions),
         velocity=doubles(velocities),
+    )
+
+
+def to_trajectory(
+    joint_names: Sequence[str], places: np.ndarray, period_s: float, stamp_ns: int
+) -> JointTrajectory:
+    """Make a trajectory that reaches positions (K, J) one after another, a period each."""
+    points = [JointTrajectoryPoint(positions=doubles(place)) for place in places]
+    for step, point in enumerate(points, 1):
+        point.time_from_start = Duration(seconds=step * period_s).to_msg()
+    return JointTrajectory(
+        header=Header(stamp=to_stamp(stamp_ns)), joint_names=list(joint_names), points=points
     )
 
 

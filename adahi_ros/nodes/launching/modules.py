@@ -8,7 +8,7 @@ MODULES = {
     for room, names in {
         "nodes.robot": ("draft_policy_node", "policy_runner_node"),
         "nodes.server": ("target_verifier_node",),
-        "nodes.monitoring": ("bag_recorder_node", "path_markers_node"),
+        "nodes.monitoring": ("bag_recorder_node", "path_markers_node", "scene_checker_node"),
     }.items()
     for name in names
 }

@@ -6,7 +6,8 @@ Subscribes what its contract names, by default `joint_states` (sensor_msgs/Joint
 `instruction` (std_msgs/String, latched) and `assignments` (adahi_msgs/Assignments, of the verifier). For a
 person who takes over, `takeover` (std_msgs/Bool) or `joy` (sensor_msgs/Joy), and `teleop_command`.
 Publishes `command` (by default trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus),
-`link_state` (adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState) and /diagnostics. Serves
+`link_state` (adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState), `planned_trajectory`
+(trajectory_msgs/JointTrajectory: positions that the plan commands from this step on) and /diagnostics. Serves
 `~/set_enabled` (std_srvs/SetBool) and `~/give_back` (std_srvs/Trigger). Calls `verify_draft` and
 `describe_target`.
 """
@@ -27,6 +28,7 @@ from rclpy.lifecycle import LifecyclePublisher, LifecycleState, TransitionCallba
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
@@ -39,7 +41,7 @@ from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.graph import endpoints
 from adahi_ros.nodes.common.managed import ManagedNode, started
-from adahi_ros.nodes.common.messages import to_link_state, to_status
+from adahi_ros.nodes.common.messages import to_link_state, to_status, to_trajectory
 from adahi_ros.nodes.common.qos import ASSIGNMENTS, message_type, notice_qos, observation_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
@@ -54,6 +56,7 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
     controller_of,
     encoder_of,
     first_episode,
+    planned_positions,
     policy_and_contract,
     view_of,
     wants_of_robot,
@@ -172,6 +175,7 @@ class DraftPolicyNode(ManagedNode):
         self._commands = CommandPublisher(self, contract, values, permission, self._opened)
         # Not latched: a bag would get old steps with the time of its start.
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", STATUS_DEPTH, self._opened)
+        self._plan_publisher = self._open_publisher(JointTrajectory, "planned_trajectory", 1, self._opened)
         self._opened.callback(self._while_active.close)
         reliability = values.verification.reliability
         target, codes = values.verification.target_name, policy.signature.codes
@@ -382,6 +386,10 @@ class DraftPolicyNode(ManagedNode):
     def _publish_status(self, record: StepRecord) -> None:
         if self._status_publisher.get_subscription_count():  # saves time without subscribers
             self._status_publisher.publish(to_status(record))
+        if self._plan_publisher.get_subscription_count():
+            contract = self._inputs.contract
+            planned = planned_positions(contract.action, self._loop.controller.coming(record.step))
+            self._plan_publisher.publish(to_trajectory(*planned, contract.period_s, record.stamp_ns))
 
     def _publish_link_state(self) -> None:
         if not self._condition.active or not self._link_state_publisher.get_subscription_count():

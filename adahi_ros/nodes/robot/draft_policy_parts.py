@@ -6,9 +6,11 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 
+import numpy as np
+
 from adahi_ros.contract.assembler import Encode
 from adahi_ros.contract.commanded import commanded
-from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.contract import Action, Contract
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
@@ -37,6 +39,14 @@ def first_episode(values: DraftPolicyParameters) -> int:
     """Return the number of the first episode, for a robot that counts episodes itself."""
     given = int(values.first_episode)
     return secrets.randbelow(FIRST_EPISODES + 1) if given == DRAWN else given
+
+
+def planned_positions(action: Action, planned: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Return the names of commanded positions, and them (K, names) in messages' units, of actions (K, A)."""
+    what = commanded(action)
+    places = [place for place, field in enumerate(what.fields) if field == "positions"]
+    commands = np.array([action.to_wire(each) for each in planned]).reshape(len(planned), -1)
+    return [what.names[place] for place in places], commands[:, places] if len(planned) else commands
 
 
 def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
