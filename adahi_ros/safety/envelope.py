@@ -401,7 +401,7 @@ class Motion:
     def begin_curve(self) -> None:
         """Let the next command begin a new curve, of a controller that interpolates: the arm stands."""
         if self.schedule is not None:
-            self.schedule.due_s, self.moving = -np.inf, False
+            self.schedule.due_s = -np.inf
 
     @property
     def reached_s(self) -> float:

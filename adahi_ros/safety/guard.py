@@ -207,6 +207,7 @@ class Guard:
         self._motion.moved_s = np.where(entries, -np.inf, self._motion.moved_s)
         if entries.all():
             self._motion.begin_curve()
+            self._motion.moving = False
 
     def sink(self, fault: str) -> None:
         """Set the fault that keeps a sink from stopping the robot; empty without one."""

@@ -23,7 +23,13 @@ AT = (0.5, -0.5)
 class TwoJoints:
     """An arm with joints a and b, which was started; it needs no enabling."""
 
-    def __init__(self, hold_after_s: float = HOLD_AFTER_S, b: str = "positions", **limit: float) -> None:
+    def __init__(
+        self,
+        hold_after_s: float = HOLD_AFTER_S,
+        b: str = "positions",
+        interpolated: bool = False,
+        **limit: float,
+    ) -> None:
         limit = {**ARM, **limit}
         self.permission, self.now_s = Permission(False, 0.5), 100.0
         self.permission.publishers.note_publishers(frozenset((b"deadman",)), None, self.now_s)
@@ -31,7 +37,8 @@ class TwoJoints:
         envelope = Envelope(
             Limits.from_fields(["a", "b"], {"a": limit, "b": limit}), ["positions", b], PERIOD_S
         )
-        self.guard = Guard(envelope, GuardConfig(PERIOD_S, hold_after_s), self.permission, self.now_s)
+        config = GuardConfig(PERIOD_S, hold_after_s, interpolated)
+        self.guard = Guard(envelope, config, self.permission, self.now_s)
         self.guard.start(self.now_s)
 
     def act(
@@ -268,6 +275,19 @@ def test_a_joint_that_goes_on_in_a_gap_is_stopped_beside_one_that_stands() -> No
     arm.now_s += 2 * PERIOD_S
     assert arm.act(0.5, 0.5, measured=(0.5, 5.0)) == [0.5, 0.0]
     assert arm.guard.holding
+
+
+@pytest.mark.parametrize("interpolated", [False, True])
+def test_a_velocity_beside_positions_ends_at_a_stop_in_a_new_episode(interpolated: bool) -> None:
+    arm = TwoJoints(b="velocities", interpolated=interpolated)
+    for _ in range(6):
+        arm.act(0.5, 0.5, measured=(0.5, 0.0))
+        arm.now_s += PERIOD_S
+    arm.publish(False)
+    arm.guard.new_episode()
+    assert arm.act(0.5, 0.5, measured=(0.5, 0.0)) is None
+    assert [speed for _, speed in arm.wait(20)][-1:] == [0.0]
+    assert not arm.guard.moving
 
 
 def test_a_hold_between_two_looks_ends_like_any_other() -> None:
