@@ -24,6 +24,9 @@ class SolePublisher:
         self._seen = 0  # publishers that came
         self._unseen = 0  # publishers that came and left between two looks
         self._looked_s = -math.inf
+        self._sure_s = -math.inf  # when every publisher that had matched until then was seen
+        self._from_s = math.inf  # what arrives after it is the only publisher's, also before it was seen
+        self._early_s = math.inf  # when the first message arrived while one that had matched was not seen
 
     @property
     def several(self) -> int:
@@ -46,14 +49,21 @@ class SolePublisher:
         self._seen += len(gids - before)
         unseen = max(0, (matched or 0) - self._seen)
         later_s = math.nextafter(now_s, math.inf)  # what was sent until now may be of another one
+        self._early_s = min(self._early_s, math.inf if arrived_s is None else arrived_s)
         if len(gids) != 1:
-            self.gid, self.since_s = None, math.inf
+            self.gid, self.since_s, self._from_s = None, math.inf, math.inf
         elif gids != before:
             (self.gid,) = gids
             first_s = now_s if arrived_s is None else min(arrived_s, now_s)
             # None was there at the last look. Another may have come since then, before this message.
             self.since_s = later_s if before else max(self._looked_s, first_s)
+            self._from_s = math.inf if before or unseen or matched is None else self._sure_s
         if unseen > self._unseen and self.gid is not None:
-            self.since_s = later_s
+            self.since_s, self._from_s = later_s, math.inf
+        if self._from_s < self._early_s < self.since_s:
+            self.since_s = self._early_s
+        if gids or not unseen:
+            self._early_s = math.inf
         self._unseen = unseen
         self._looked_s = now_s
+        self._sure_s = self._sure_s if unseen else now_s

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from adahi_ros.safety.holds import Event, Hold, State
 from adahi_ros.safety.permission import Permission, Press
+from adahi_ros.safety.sole_publisher import SolePublisher
 
 TIMEOUT_S = 0.5
 PERIOD_S = 0.05
@@ -784,3 +785,36 @@ def test_the_service_grants_nothing_that_was_sent_before_the_activation(age_s: f
     ignored = permission.set_enabled(True, 100.3, age_s)
     assert ("before the node was active" in ignored) != granted
     assert permission.enabled(100.3) == granted
+
+
+A, NONE_YET = frozenset((b"a",)), frozenset[bytes]()
+
+
+@pytest.mark.parametrize(
+    ("matched", "since_s"),
+    [
+        ((0, 1, 1), 1.5),  # nobody else was ever there
+        ((0, 2, 2), math.nextafter(2.0, 3.0)),  # another has left already
+        ((1, 2, 2), 1.9),
+        ((None, None, None), 1.9),  # Humble does not count
+    ],
+)
+def test_a_message_whose_copy_arrived_earlier_is_of_the_only_publisher(
+    matched: tuple[int | None, ...], since_s: float
+) -> None:
+    publishers = SolePublisher()
+    publishers.note_publishers(NONE_YET, matched[0], 1.0)
+    publishers.note_publishers(A, matched[1], 2.0, 1.9)
+    publishers.note_publishers(A, matched[2], 2.01, 1.5)
+    assert publishers.since_s == since_s
+
+
+@pytest.mark.parametrize(("matched", "since_s"), [((0, 1, 1), 1.5), ((0, 1, 2), 2.1), ((1, 2, 2), 2.1)])
+def test_a_message_before_its_publisher_is_seen_is_of_the_only_one(
+    matched: tuple[int, ...], since_s: float
+) -> None:
+    publishers = SolePublisher()
+    publishers.note_publishers(NONE_YET, matched[0], 1.0)
+    publishers.note_publishers(NONE_YET, matched[1], 2.0, 1.5)
+    publishers.note_publishers(A, matched[2], 2.2, 2.1)
+    assert publishers.since_s == since_s
