@@ -19,6 +19,7 @@ LEAD = 0.5
 EARLY = 1e-6  # periods, for rounding
 APART_S = 1e-6  # points that are closer are one: a controller refuses two with the same time
 SHORTEST = 0.05  # periods between the begins of two commands
+SLACK = 0.5  # of the lead, by which the clock of the limits may be off
 
 
 @dataclass
@@ -36,9 +37,14 @@ class Schedule:
     period_s: float
     due_s: float = -math.inf
 
+    @property
+    def lead_s(self) -> float:
+        """Time until a message is with the controller."""
+        return min(LEAD_S, LEAD * self.period_s)
+
     def next_s(self, now_s: float) -> float:
         """Return when a command begins that is sent now."""
-        least_s = now_s + min(LEAD_S, LEAD * self.period_s)
+        least_s = now_s + self.lead_s
         return min(max(self.due_s + self.period_s, least_s), least_s + self.period_s)
 
 
@@ -102,14 +108,15 @@ class CommandCurve:
         self._curve: Curve | None = None
         self._there_s = self._lasted_s = 0.0  # when the line is at the command, and how long it lasts
 
-    def extend(self, now_s: float, before: np.ndarray, command: np.ndarray, counted_s: float) -> Curve:
+    def extend(self, now_s: float, before: np.ndarray, command: np.ndarray, since_s: float) -> Curve:
         """Return the curve from `LEAD_S` before now, for a clock that is late, to rest at a command.
 
         Args:
             now_s: the time.
             before: (A,), the command before; or another place where an entry at rest starts.
             command: (A,).
-            counted_s: time for which its limits were computed; it gets that, or it would be too fast.
+            since_s: from the begin of the command before to its own, by the schedule of its limits: a second
+                look at a clock would make it slower or faster than they allow. Infinite for the first.
         """
         schedule, period_s = self._schedule, self._schedule.period_s
         goes_on = np.full(len(before), False) if self._command is None else before == self._command
@@ -117,8 +124,12 @@ class CommandCurve:
             schedule.due_s = -math.inf
             self._curve = Curve(np.full(1, now_s), before[None], np.zeros((1, len(before))))
         step = command - before
-        least_s = max(SHORTEST * period_s, min(counted_s, period_s) if step.any() else 0.0)
-        begins_s = max(schedule.next_s(now_s), schedule.due_s + least_s)
+        expected_s, slack_s = schedule.next_s(now_s), SLACK * schedule.lead_s
+        begins_s = schedule.due_s + since_s
+        first_s = now_s + schedule.lead_s - slack_s
+        if not first_s <= begins_s <= first_s + period_s + 2.0 * slack_s:  # another clock, or it drifts
+            begins_s = max(expected_s, schedule.due_s + min(since_s, period_s))
+        begins_s = max(begins_s, schedule.due_s + SHORTEST * period_s)
         since_s, schedule.due_s = begins_s - schedule.due_s, begins_s
         lasts_s = min(since_s, period_s)
         speed, turn_s, in_time = step / lasts_s, 0.5 * lasts_s, since_s <= period_s * (1.0 + EARLY)

@@ -359,6 +359,7 @@ class Motion:
         before: (A,), where the last command began; empty before the first.
         schedule: of a controller that interpolates; None where each command begins when it is made.
         interval_s: between the last two commands, at most a period.
+        counted_s: the same, without a bound.
         moving: the commands may move the arm, or may have been lost.
         rested: (A,), commands at rest so far of each entry, in the present hold; 0 for all.
         resting: positions were held in a gap, or a simulator set them, and they have not been moved since.
@@ -374,6 +375,7 @@ class Motion:
     before: np.ndarray = field(default_factory=lambda: np.zeros(0))
     schedule: Schedule | None = None
     interval_s: float = 0.0
+    counted_s: float = math.inf
     moving: bool = False
     rested: np.ndarray | int = 0
     resting: bool = False
@@ -393,7 +395,7 @@ class Motion:
     def elapsed_s(self, now_s: float) -> float:
         """Do as `since_s`, for a command that is made now."""
         elapsed_s, self.put_s = self.since_s(now_s), now_s
-        self.interval_s = min(elapsed_s, self.period_s)
+        self.counted_s, self.interval_s = elapsed_s, min(elapsed_s, self.period_s)
         if self.schedule is not None:
             self.schedule.due_s = self.schedule.next_s(now_s)
         return elapsed_s

@@ -152,8 +152,8 @@ class Guard:
 
     @property
     def counted_s(self) -> float:
-        """Time from the command before to the last one, as the limits count it; at most a period."""
-        return self._motion.interval_s
+        """Time from the command before to the last one, as the limits count it; infinite for the first."""
+        return self._motion.counted_s
 
     @property
     def made_s(self) -> float:

@@ -41,6 +41,7 @@ class Arm:
         self.controller, self.curve = TrajectoryController(np.zeros(1)), CommandCurve(PERIOD_S)
         self.guard.start(self.now_s)
         self.presses = 0
+        self.reads_s = 0.0  # how much later the clock is read for the curve
         self.enable(True)
 
     def enable(self, value: bool) -> None:
@@ -54,7 +55,9 @@ class Arm:
 
     def receive(self, command: np.ndarray | None) -> None:
         if command is not None:
-            curve = self.curve.extend(self.now_s, self.guard.before, command, self.guard.counted_s)
+            curve = self.curve.extend(
+                self.now_s + self.reads_s, self.guard.before, command, self.guard.counted_s
+            )
             stamp_s = curve.times_s[0]
             self.controller.receive(curve._replace(times_s=curve.times_s - stamp_s), stamp_s, self.now_s)
 

@@ -115,6 +115,26 @@ def test_a_stopped_arm_whose_policy_goes_on_brakes_as_hard_as_allowed(after: int
 
 
 @settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(6, 24), st.floats(0.0, 0.002)), min_size=60, max_size=60))
+def test_braking_is_within_the_acceleration_though_the_curves_clock_is_read_later(
+    looks: list[tuple[int, float]],
+) -> None:
+    """Deadman, timer and observations brake in less than a period, and sending takes time."""
+    arm, tick_s, speeds = Arm(acceleration=4.0, position_low=-99.0, position_high=99.0), PERIOD_S / 25, []
+    for step in range(20):
+        arm.step(SPEED * PERIOD_S * step)
+        arm.now_s += PERIOD_S
+    arm.enable(False)
+    for ticks, arm.reads_s in looks:
+        arm.look()
+        for _ in range(ticks):
+            arm.now_s += tick_s
+            speeds.append(arm.at.velocities[0])
+    assert speeds[-1] == 0.0
+    assert np.abs(np.diff(speeds)).max() / tick_s <= 4.0 * 1.01
+
+
+@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 25), st.lists(st.tuples(st.floats(-1.0, 1.0), st.integers(2, 25)), min_size=2))
 def test_a_new_episode_in_motion_begins_at_rest_within_the_limits(
     after: int, steps: list[tuple[float, int]]
