@@ -63,15 +63,15 @@ class Event(Enum):
     )
     STEADY = "0.5 s without a jump"
     UNLIKE = (
-        "an observation before the first motion is unlike what the target learnt from, as in another unit "
-        "or with swapped joints"
+        "an observation before the first motion, or after a jump or a driver's fault, is unlike what the "
+        "target learnt from, as in another unit or with swapped joints"
     )
     LIKE = "an observation that is like it"
     DRIVER_UNKNOWN = "the driver's first message is missing, or nothing subscribes to a command topic"
     DRIVER_FOUND = "what was missing of the driver arrives, and it runs, while the node is active"
     DRIVER_FAULT = (
         "the driver reports another state than running, is silent or ends, or another program publishes "
-        "its state; while the node is active or brakes, a controller ends, starts or lacks a joint"
+        "its state; while the node is active or brakes, a controller ends, starts, lacks a joint or is slow"
     )
     DRIVER_RUNS = "the driver runs"
     COMMANDED_TWICE = "another program publishes on the command topic, or has a goal on its controller"

@@ -166,18 +166,30 @@ def test_a_recorder_that_begins_or_ends_holds_nothing(arm: ControlledArm) -> Non
     assert not any(state.holding for state in arm.states)
 
 
-def test_a_controller_without_one_of_the_joints_is_named(arm: ControlledArm) -> None:
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ([{"joint_names": JOINTS[:1]}], "has no joint plate_pitch_joint; it has plate_roll_joint"),
+        ([{"speed_scaling_factor": 0.5}], "runs at 50% of its speed, must be 100 %"),
+        ([{"speed_scaling_factor": 1.0}, {"speed_scaling_factor": 0.0}], "runs at 0% of its speed"),
+    ],
+)
+def test_what_a_controller_says_of_itself_holds_the_arm(
+    arm: ControlledArm, states: list[dict[str, Any]], said: str
+) -> None:
     arm.policy()
     arm.start_controller()
     arm.record()
     arm.runs()
-    states = arm.controller.create_publisher(
+    state = arm.controller.create_publisher(
         JointTrajectoryControllerState, "arm_controller/controller_state", 1
     )
-    fewer = JointTrajectoryControllerState(joint_names=JOINTS[:1])
-    arm.nodes.every(0.05, lambda: states.publish(fewer))
-    said = "/arm_controller has no joint plate_pitch_joint; it has plate_roll_joint"
-    arm.says(said)
+    now: dict[str, Any] = {"joint_names": JOINTS}
+    arm.nodes.every(0.05, lambda: state.publish(JointTrajectoryControllerState(**now)))
+    for each in states:
+        arm.moves()
+        now = {"joint_names": JOINTS, **each}
+    arm.says(f"/arm_controller {said}")
 
 
 def test_a_controller_that_is_switched_off_holds_by_name(arm: ControlledArm) -> None:

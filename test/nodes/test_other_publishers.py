@@ -314,6 +314,7 @@ def test_a_goal_on_the_controller_is_held_for_by_name_until_a_press(arm: Arm) ->
     arm.moves()
     report(GoalStatus.STATUS_EXECUTING)
     arm.held(Intervention.SHARED)
+    assert np.isinf(policy._commands.guard._motion.moved_s).all()  # the goal's motion is not braked
     controller.destroy_publisher(out)  # it ends with the goal
     arm.wait(lambda: "another program commanded the arm" in arm.states[-1].message, "no controller")
 

@@ -1,4 +1,4 @@
-"""An observation in another unit than the target's data holds the arm before it moves, and not later."""
+"""An observation in another unit than the target's data holds the arm before it moves, and after a jump."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("rclpy")
 
 from adahi_ros.robot.session import VerifierSession
+from adahi_ros.safety.holds import Event, Hold, State
 from adahi_ros.safety.intervention import Intervention
 from test.nodes.in_process import NodesInProcess
 from test.nodes.test_other_publishers import LOOKS_S, Arm
@@ -27,7 +28,7 @@ def arm(nodes: NodesInProcess, exported: Path) -> Iterator[Arm]:
 def test_the_arm_is_held_by_name_until_it_fits_and_a_press(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
     said = [WRONG]
     monkeypatch.setattr(VerifierSession, "unlike", lambda self, observed: said[0])
-    arm.policy()
+    policy = arm.policy()
     arm.runs()
     assert WRONG in arm.held(Intervention.MEASURED)
     assert not arm.commands
@@ -39,3 +40,11 @@ def test_the_arm_is_held_by_name_until_it_fits_and_a_press(arm: Arm, monkeypatch
     said[0] = WRONG  # a person may move the arm anywhere later
     arm.nodes.wait_s(LOOKS_S)
     arm.moves()
+    holds = policy._operator.permission.holds
+    holds.happen(Event.JUMPS)  # the driver was started again, in another unit
+    arm.wait(lambda: holds[Hold.UNLIKE] is State.LASTS, "that it does not fit")
+    holds.happen(Event.STEADY)
+    arm.enable()
+    assert WRONG in arm.held(Intervention.MEASURED)
+    arm.nodes.wait_s(LOOKS_S)
+    assert WRONG in arm.held(Intervention.MEASURED)

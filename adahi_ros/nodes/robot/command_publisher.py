@@ -88,6 +88,16 @@ class CommandPublisher:
         self.commands = Commands(
             self.guard, contract.action, measured, self._reaches if interpolated else None
         )
+        joints = {
+            node.resolve_topic_name(sink.topic): part.names
+            for sink, part in zip(self._sinks, parts, strict=True)
+            if isinstance(sink, TopicSink) and not values.command.lockstep  # its simulator waits for commands
+        }
+
+        def leave(topic: str) -> None:
+            """Brake what a topic commands no more: its controller is gone, or follows another's goal."""
+            self.guard.leave(np.isin(what.names, joints.get(topic, ())))
+
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
         self.others = OtherPublishers(
             node,
@@ -96,15 +106,10 @@ class CommandPublisher:
             lambda: self.guard.active,
             permission.holds,
             self.brake_if_held,
+            leave,
             opened,
         )
-        joints = {
-            node.resolve_topic_name(sink.topic): part.names
-            for sink, part in zip(self._sinks, parts, strict=True)
-            if isinstance(sink, TopicSink) and not values.command.lockstep  # its simulator waits for commands
-        }
-        called = self._on_controllers, lambda topic: self.guard.leave(np.isin(what.names, joints[topic]))
-        self._controllers = ControllerWatch(node, joints, *called, opened)
+        self._controllers = ControllerWatch(node, joints, self._on_controllers, leave, opened)
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # runs before its publishers are destroyed

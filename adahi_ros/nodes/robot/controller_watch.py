@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks whether the controllers that take the commands are there, remain the same, and have the joints."""
+"""Looks whether the controllers that take the commands are there, have the joints, and run at full speed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from adahi_ros.nodes.robot.other_publishers import TRAJECTORY
 
 UNKNOWN = "_NODE_NAME_UNKNOWN_"  # until DDS has discovered the subscription's node
 STATE = "control_msgs/msg/JointTrajectoryControllerState"
+FULL_SPEED = 0.99  # share; below, a controller lags behind the curve, and jumps ahead at each message
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class ControllerWatch:
-    """Calls back whenever a controller ends, returns or lacks a joint, while commands may be sent.
+    """Calls back whenever a controller ends, returns, lacks a joint or is slow, while commands may be sent.
 
     A controller of ros2_control is the node NAME that subscribes to NAME/joint_trajectory or NAME/commands.
     Where the topic has another name, any subscription counts.
@@ -49,13 +50,14 @@ class ControllerWatch:
         self._joints = {topic: frozenset(names) for topic, names in joints.items()}
         self._active, self._said = False, ("", True)
         self._takes: dict[str, frozenset[bytes]] = {}  # the controller's subscriptions, by topic
-        self._lacks: dict[str, str] = {}
+        self._faults: dict[str, str] = {}  # of the controllers' own states, by topic
+        self._scaled: set[str] = set()  # topics whose controllers have published a scaling of speeds
         for topic in joints:
             if topic.endswith(TRAJECTORY) and _controller(topic):
-                self._watch_joints(topic, opened)
+                self._watch_state(topic, opened)
         opened.callback(self.end)
 
-    def _watch_joints(self, topic: str, opened: ExitStack) -> None:
+    def _watch_state(self, topic: str, opened: ExitStack) -> None:
         try:
             kind = message_type(STATE)
         except ParameterError:  # without control_msgs the following error says it later
@@ -67,7 +69,13 @@ class ControllerWatch:
     def _received(self, topic: str, message: Any) -> None:
         missing = sorted(self._joints[topic].difference(message.joint_names))
         has = f"{', '.join(missing)}; it has {shortened(', '.join(message.joint_names))}"
-        self._lacks[topic] = f"{_controller(topic)} has no joint {has}" if missing else ""
+        fault = f"{_controller(topic)} has no joint {has}" if missing else ""
+        scaling = getattr(message, "speed_scaling_factor", 0.0)
+        if scaling > 0.0:  # older controllers leave it at 0
+            self._scaled.add(topic)
+        if topic in self._scaled and scaling < FULL_SPEED:
+            fault = fault or f"{_controller(topic)} runs at {scaling:.0%} of its speed, must be 100 %"
+        self._faults[topic] = fault
 
     def begin(self) -> None:
         """Look from now on: the node is active."""
@@ -102,12 +110,12 @@ class ControllerWatch:
         if takes or (found and not any(UNKNOWN in name for name in found.values())):
             self._takes[topic] = takes
         if before is not None and takes - before:  # one that was killed remains for DDS for a while
-            self._lacks.pop(topic, None)
+            self._faults.pop(topic, None)
             self._on_gone(topic)
             return f"{controller} has started", True
         if not found:
             return f"nothing subscribes to {topic}; start the controller", False
-        return self._lacks.get(topic, ""), True
+        return self._faults.get(topic, ""), True
 
 
 def _controller(topic: str) -> str:

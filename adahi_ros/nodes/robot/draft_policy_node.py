@@ -366,9 +366,13 @@ class DraftPolicyNode(ManagedNode):
             self._poll(WATCH_SLACK_S)
 
     def _compare(self, observation: Observation) -> None:
-        """Hold the arm, before it moves, while an observation is in another unit than the target's data."""
+        """Hold the arm while an observation is in another unit than the target's data.
+
+        Before its first motion, and after a jump or a fault of the driver, which may be another one now.
+        """
         permission = self._operator.permission
-        if self._loop.totals.commanded and permission.holds[Hold.UNLIKE] is State.CLEAR:
+        clear = all(permission.holds[each] is State.CLEAR for each in (Hold.UNLIKE, Hold.JUMPED, Hold.DRIVER))
+        if self._loop.totals.commanded and clear:
             return
         for fault in self._inputs.picture_faults:
             self.get_logger().warning(fault, once=True)

@@ -105,7 +105,8 @@ class Examination(Listener):
         """
         arrived: list[tuple[str, Any, int]] = []
         joints = contract.measured(contract.commanded_names).topics
-        others = OtherPublishers(self.node, {}, joints, lambda: False, Holds(), lambda: None, self._opened)
+        ignored = lambda: False, Holds(), lambda: None, lambda topic: None
+        others = OtherPublishers(self.node, {}, joints, *ignored, self._opened)
 
         def received(topic: str, compared: Callable[..., None], message: Any, info: Any) -> None:
             name = self.node.resolve_topic_name(topic)

@@ -42,6 +42,7 @@ class OtherPublishers:
         active: whether the node is active.
         holds: get the events.
         changed: called after each.
+        on_goal: called with a command topic when a goal begins on its controller.
         opened: closes it.
     """
 
@@ -53,6 +54,7 @@ class OtherPublishers:
         active: Callable[[], bool],
         holds: Holds,
         changed: Callable[[], None],
+        on_goal: Callable[[str], None],
         opened: ExitStack,
     ) -> None:
         self._node = node
@@ -61,14 +63,14 @@ class OtherPublishers:
         for joint, topic in joints.items():
             by_topic.setdefault(topic, []).append(joint)
         self._measured = {topic: MeasuredTwice(names) for topic, names in by_topic.items()}
-        self._active, self._holds, self._changed = active, holds, changed
+        self._active, self._holds, self._changed, self._on_goal = active, holds, changed, on_goal
         self._texts: dict[Event, str] = {}
         self._since_s = time.monotonic()
         self._closed = False
         self._goals: dict[str, bool] = {}  # whether one executes, by the action
         for topic in self._ours:
             if topic.endswith(TRAJECTORY):
-                self._watch_goals(topic.removesuffix(TRAJECTORY) + FOLLOW, opened)
+                self._watch_goals(topic, opened)
         opened.callback(self._close)
         steady_timer(node, LOOK_PERIOD_S, self.compare_publishers, opened)
 
@@ -107,11 +109,15 @@ class OtherPublishers:
         counted: Callable[..., None] = with_info(received)
         return counted
 
-    def _watch_goals(self, action: str, opened: ExitStack) -> None:
+    def _watch_goals(self, topic: str, opened: ExitStack) -> None:
         """Note whether a goal executes on the controller's action: MoveIt's, for example."""
+        action = topic.removesuffix(TRAJECTORY) + FOLLOW
 
         def received(message: GoalStatusArray) -> None:
+            before = self._goals.get(action, False)
             self._goals[action] = any(each.status in UNDER_WAY for each in message.status_list)
+            if self._goals[action] and not (before or self._closed):
+                self._on_goal(topic)
             self.compare_publishers()
 
         subscription = self._node.create_subscription(
