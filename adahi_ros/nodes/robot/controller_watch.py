@@ -51,7 +51,7 @@ class ControllerWatch:
         self._active, self._said = False, ("", True)
         self._takes: dict[str, frozenset[bytes]] = {}  # the controller's subscriptions, by topic
         self._faults: dict[str, str] = {}  # of the controllers' own states, by topic
-        self._scaled: set[str] = set()  # topics whose controllers have published a scaling of speeds
+        self._scaled: set[str] = set()  # topics with a controller that has published a scaling of speeds
         for topic in joints:
             if topic.endswith(TRAJECTORY) and _controller(topic):
                 self._watch_state(topic, opened)
