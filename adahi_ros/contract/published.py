@@ -74,5 +74,10 @@ def instead(topic: str, kind: str, offered: Endpoints) -> str:
 
 
 def _instead(topic: str, kind: str, published: Endpoints) -> str:
+    spaces = [name.removesuffix(topic) for name, found in published.items() if found and name.endswith(topic)]
+    if spaces:
+        return f"; there is {spaces[0]}{topic}: is the namespace {spaces[0]}?"
+    if published.get(raw := topic.removesuffix("/compressed")):
+        return f"; there is {raw} ({published[raw][0].kind})"
     there = instead(topic, kind, published)
     return f"; there is {there}" if there else f", nor has any other topic of {kind}"

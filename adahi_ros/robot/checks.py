@@ -198,8 +198,9 @@ def topics(seen: Surroundings, robot: Robot) -> Findings:
     fps = robot.contract.rate_hz
     for topic, channel in robot.topics.items():
         if topic not in seen.rates:
+            fault = why_silent(topic, channel, seen.published)
             action = "start its driver, or correct topic, type or qos in the contract"
-            yield _error(why_silent(topic, channel, seen.published), action)
+            yield _error(fault, "give --namespace" if fault.endswith("?") else action)
             continue
         is_now = f"{topic} has {seen.rates[topic]:.3g} messages per second"
         if channel.topic == robot.contract.paced_by and seen.rates[topic] * LATE < fps:

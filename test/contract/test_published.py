@@ -21,6 +21,10 @@ SENSOR = Endpoint("/driver", JOINT_STATE, "best_effort")
             "/joint_states has no publisher; there is /joint_state (/driver)",
         ),
         (
+            {"/left/joint_states": [DRIVER]},
+            "/joint_states has no publisher; there is /left/joint_states: is the namespace /left?",
+        ),
+        (
             {"/a": [DRIVER], "/b": [Endpoint("/other", JOINT_STATE)]},
             "/joint_states has no publisher; there is /a (/driver), /b (/other)",
         ),
@@ -34,6 +38,12 @@ def test_a_topic_without_a_publisher_is_named_with_the_nearest(
     published: dict[str, list[Endpoint]], fault: str
 ) -> None:
     assert why_silent("/joint_states", JOINTS, published) == fault
+
+
+def test_a_raw_topic_is_named_where_a_compressed_one_is_missing() -> None:
+    image, raw = "sensor_msgs/msg/CompressedImage", Endpoint("/camera", "sensor_msgs/msg/Image")
+    fault = "/a/compressed has no publisher; there is /a (sensor_msgs/msg/Image)"
+    assert why_silent("/a/compressed", Channel("a/compressed", image), {"/a": [raw]}) == fault
 
 
 def test_a_topic_with_a_fitting_publisher_is_silent_by_itself() -> None:

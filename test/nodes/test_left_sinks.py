@@ -32,6 +32,7 @@ def test_a_sink_that_is_left_goes_on_cancelling_its_goal(left: list[bool] | None
     publisher.guard = SimpleNamespace(holding=False, resting=np.zeros(2, bool), active=False, moving=False)
     publisher.commands = SimpleNamespace(sink=lambda fault, now_s: Outgoing())
     publisher._action = SimpleNamespace(parts=lambda values: np.split(values, 2))
+    publisher._controllers = SimpleNamespace(end=lambda: None)
     publisher._sinks = [Sink(), Sink()]
     publisher._topics = []
     publisher._curve, publisher._period_s = None, 0.05
