@@ -186,7 +186,7 @@ class Takeover:
             return f"several publishers of {' and of '.join(several)}, must be one"
         for topic, sent_s in self._sent_s.items():
             if now_s - sent_s > self.timeout_s:
-                return f"no {topic} for {self.timeout_s:g} s"
+                return f"no {topic} for {self.timeout_s:g} s; take over again, or call ~/give_back"
         return "" if self._wanted is not None else f"no usable {COMMAND}: {self._fault}"
 
     def wanted(self, now_s: float) -> np.ndarray | None:

@@ -39,6 +39,7 @@ TIMEOUT_S = 0.5  # before the node is configured
 WARNING_PERIOD_S = 1.0
 LOOK_PERIOD_S = 0.1
 JOY = "joy"
+POLICY_HAS_IT = "the policy gets the arm back"
 
 
 class PublisherWatch:
@@ -196,7 +197,10 @@ class OperatorInputs:
         age_s = age_of(getattr(header, "source_timestamp", 0))
         ignored = self.permission.takeover.give_back(age_s, time.monotonic())
         self._changed()
-        self._give_back.send_response(Trigger.Response(success=not ignored, message=ignored), header)
+        if not ignored:
+            self._node.get_logger().info(f"takeover: {POLICY_HAS_IT}")
+        response = Trigger.Response(success=not ignored, message=ignored or POLICY_HAS_IT)
+        self._give_back.send_response(response, header)
 
     def _on_signal(self, message: Bool, info: Mapping[str, int]) -> None:
         self._take_over(SIGNAL, bool(message.data), message, info)
@@ -221,7 +225,7 @@ class OperatorInputs:
         if ignored:
             self._log.warning(topic, f"ignored: {ignored}")
         if takeover.person != before:
-            now = "the policy gets the arm back" if before else "a person drives"
+            now = POLICY_HAS_IT if before else "a person drives"
             self._node.get_logger().info(f"takeover: {now}")
             self._changed()
 
