@@ -24,7 +24,7 @@ class SolePublisher:
         self._seen = 0  # publishers that came
         self._unseen = 0  # publishers that came and left between two looks
         self._looked_s = -math.inf
-        self._sure_s = -math.inf  # when every publisher that had matched until then was seen
+        self._sure_s = -math.inf  # when one was still there, or every one that had matched was seen
         self._from_s = math.inf  # what arrives after it is the only publisher's, also before it was seen
         self._early_s = math.inf  # when the first message arrived while one that had matched was not seen
 
@@ -66,4 +66,4 @@ class SolePublisher:
             self._early_s = math.inf
         self._unseen = unseen
         self._looked_s = now_s
-        self._sure_s = self._sure_s if unseen else now_s
+        self._sure_s = self._sure_s if unseen and not (gids or before) else now_s

@@ -317,6 +317,9 @@ def test_a_goal_on_the_controller_is_held_for_by_name_until_a_press(arm: Arm) ->
     assert np.isinf(policy._commands.guard._motion.moved_s).all()  # the goal's motion is not braked
     controller.destroy_publisher(out)  # it ends with the goal
     arm.wait(lambda: "another program commanded the arm" in arm.states[-1].message, "no controller")
+    controller.create_publisher(GoalStatusArray, f"{GOALS}/status", quality)
+    arm.nodes.wait_s(LOOKS_S)
+    assert "another program commanded the arm" in arm.states[-1].message
 
 
 def test_two_writers_are_allowed_by_a_parameter(arm: Arm) -> None:

@@ -818,3 +818,12 @@ def test_a_message_before_its_publisher_is_seen_is_of_the_only_one(
     publishers.note_publishers(NONE_YET, matched[1], 2.0, 1.5)
     publishers.note_publishers(A, matched[2], 2.2, 2.1)
     assert publishers.since_s == since_s
+
+
+def test_a_message_of_one_that_has_left_is_not_of_one_that_matched_beside_it() -> None:
+    publishers = SolePublisher()
+    publishers.note_publishers(NONE_YET, 0, 1.0)
+    publishers.note_publishers(frozenset((b"b",)), 2, 2.0)  # A has matched, and is not seen yet
+    publishers.note_publishers(NONE_YET, 2, 3.0, 2.5)  # b's message, of before it left
+    publishers.note_publishers(A, 2, 3.2, 3.1)
+    assert publishers.since_s == 3.1

@@ -73,7 +73,7 @@ class ControllerWatch:
         scaling = getattr(message, "speed_scaling_factor", 0.0)
         if scaling > 0.0:  # older controllers leave it at 0
             self._scaled.add(topic)
-        if topic in self._scaled and scaling < FULL_SPEED:
+        if topic in self._scaled and not scaling >= FULL_SPEED:  # true of NaN
             fault = fault or f"{_controller(topic)} runs at {scaling:.0%} of its speed, must be 100 %"
         self._faults[topic] = fault
 

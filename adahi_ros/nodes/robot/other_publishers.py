@@ -164,7 +164,9 @@ class OtherPublishers:
             if others := sorted(names.elements()):
                 return f"{', '.join(others)} {what} on {topic}; {ALLOW}"
         for action, executes in self._goals.items():
-            if executes and self._node.count_publishers(action + STATUS):
+            if executes and not self._node.count_publishers(action + STATUS):
+                self._goals[action] = False  # the controller ended with it
+            elif executes:
                 clients = self._node.get_subscriptions_info_by_topic(action + FEEDBACK)
                 who = " or ".join(sorted({each.node_name for each in clients})) or "a client"
                 return f"a goal of {who} executes on {action}; {ALLOW}"
