@@ -102,9 +102,12 @@ def driven(make_node: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         made = Driven(make_node(Node, "arm"), limits, rate_hz, beside)
         clock = SimpleNamespace(monotonic=lambda: made.now_s, sleep=made.sleep)
         monkeypatch.setattr(command_publisher, "time", clock)
-        monkeypatch.setattr(
-            TopicSink, "send", lambda sink, *given: sink.interpolated and made.receive(*given)
-        )
+
+        def send(sink: TopicSink, *given: Any) -> None:
+            if sink.interpolated:
+                made.receive(*given)
+
+        monkeypatch.setattr(TopicSink, "send", send)
         made.drive()
         return made
 

@@ -139,7 +139,8 @@ def test_a_controller_gets_nothing_of_a_former_ones_braking_after_a_deactivation
     arm.start_controller()
     arm.record()
     arm.runs()
-    arm.wait(lambda: arm.commands and np.abs(arm.commands[-1].points[0].velocities).max() > 0.02, "motion")
+    arm.wait(lambda: bool(arm.commands), "commands")
+    arm.wait(lambda: bool(np.abs(arm.commands[-1].points[0].velocities).max() > 0.02), "motion")
     assert arm.observer.change_state("draft_policy", "deactivate", DEADLINE_S)
     assert policy._commands.guard.moving
     arm.end_controller()

@@ -54,7 +54,11 @@ def arm(nodes: NodesInProcess, exported: Path) -> Iterator[Arm]:
 def checks(arm: Arm, **values: Any) -> list[str]:
     """Start the checker; return what it will have said."""
     said: list[str] = []
-    arm.observer.node.create_subscription(String, "plan_validity", lambda text: said.append(text.data), 10)
+
+    def hear(text: Any) -> None:
+        said.append(text.data)
+
+    arm.observer.node.create_subscription(String, "plan_validity", hear, 10)
     lasts_s = values.pop("lasts_s", 1.0)
     overrides = [Parameter(name, value=value) for name, value in values.items()]
     node = SceneCheckerNode(
