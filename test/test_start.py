@@ -57,7 +57,7 @@ def test_sigint_while_a_verb_becomes_a_node_leaves_no_traceback(tmp_path: Path) 
 
 
 def test_all_entry_points_go_through_it() -> None:
-    for file, package, scripts in (("setup.py", "adahi_ros", 6), ("adahi_lab/setup.py", "adahi_lab", 1)):
+    for file, package, scripts in (("setup.py", "adahi_ros", 7), ("adahi_lab/setup.py", "adahi_lab", 1)):
         points = re.findall(rf'"(\w+) = {package}\.(\w+):(\w+)"', Path(file).read_text())
         assert len(points) == scripts
         assert all(module == "start" and name == function for name, module, function in points)

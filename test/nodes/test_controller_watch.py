@@ -130,9 +130,7 @@ def test_a_controller_that_was_killed_and_restarted_holds_at_once(arm: Controlle
     arm.moves()
 
 
-def test_a_controller_gets_nothing_of_a_former_ones_braking_after_a_deactivation(
-    arm: ControlledArm, tmp_path: Path
-) -> None:
+def test_a_controller_gets_nothing_of_the_braking_of_a_former_one(arm: ControlledArm, tmp_path: Path) -> None:
     limits = tmp_path / "limits.yaml"
     limits.write_text("limits: {default: {position: [-1.0, 1.0], velocity: 0.1, acceleration: 0.05}}")
     policy = arm.policy(values={"safety.limits": str(limits)})

@@ -119,7 +119,7 @@ def test_a_withheld_step_sends_again_where_its_observation_is_repeated(alone: Ma
     assert (len(robot.session.submitted), robot.commands.repeated) == (1, [1000, 1003])
 
 
-def test_a_step_that_waited_too_long_is_drafted_where_its_observation_is_repeated(
+def test_a_step_that_waited_too_long_is_drafted_at_the_next_repetition(
     make_robot: MakeRobot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A simulator waits for its first command, and the verifier has ended meanwhile."""

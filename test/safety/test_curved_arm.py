@@ -116,7 +116,7 @@ def test_a_stopped_arm_whose_policy_goes_on_brakes_as_hard_as_allowed(after: int
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(6, 24), st.floats(0.0, 0.002)), min_size=60, max_size=60))
-def test_braking_is_within_the_acceleration_though_the_curves_clock_is_read_later(
+def test_braking_is_within_the_limit_though_the_clock_is_read_twice(
     looks: list[tuple[int, float]],
 ) -> None:
     """Deadman, timer and observations brake in less than a period, and sending takes time."""

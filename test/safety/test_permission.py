@@ -820,7 +820,7 @@ def test_a_message_before_its_publisher_is_seen_is_of_the_only_one(
     assert publishers.since_s == since_s
 
 
-def test_a_message_of_one_that_has_left_is_not_of_one_that_matched_beside_it() -> None:
+def test_a_message_of_one_that_has_left_is_not_of_another() -> None:
     publishers = SolePublisher()
     publishers.note_publishers(NONE_YET, 0, 1.0)
     publishers.note_publishers(frozenset((b"b",)), 2, 2.0)  # A has matched, and is not seen yet

@@ -78,7 +78,7 @@ class SceneCheckerNode(Node):
         self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
         self._out = self.create_publisher(String, "plan_validity", 10)
         self.create_subscription(JointTrajectory, "planned_trajectory", self._on_plan, 1)
-        steady_timer(self, 1.0 / values.rate_hz, self._look)
+        steady_timer(self, 1.0 / values.rate_hz, self._ask_and_publish)
 
     def _on_plan(self, message: JointTrajectory) -> None:
         now_s, width = time.monotonic(), len(message.joint_names)
@@ -88,9 +88,9 @@ class SceneCheckerNode(Node):
         self._names = list(message.joint_names)
         states = np.array([each.positions for each in points]).reshape(len(points), width)
         self._states.plan(times_s, states)
-        self._look()
+        self._ask_and_publish()
 
-    def _look(self) -> None:
+    def _ask_and_publish(self) -> None:
         """Take in an answer, ask for the next state, and publish the validity if it is due."""
         now_s = time.monotonic()
         if self._asked is not None and now_s - self._asked[2] > NO_ANSWER_S:
