@@ -276,6 +276,7 @@ def test_a_goal_on_the_controller_holds_the_policy_by_name(cell: Cell) -> None:
 def test_a_goal_that_executes_refuses_the_policy_by_name(cell: Cell) -> None:
     cell.press_afresh()  # so the node has discovered all of the controller
     assert cell.stage.change_state("deactivate")
+    cell.ticks(RATE_HZ)  # a command that brakes would end the goal
     said = goal_of(cell)
     cell.ticks(RATE_HZ // 4)
     assert not cell.stage.change_state("activate")

@@ -68,6 +68,7 @@ class OtherPublishers:
         self._since_s = time.monotonic()
         self._closed = False
         self._goals: dict[str, bool] = {}  # whether one executes, by the action
+        self._there: set[str] = set()  # actions with a controller that was seen since the last message
         for topic in self._ours:
             if topic.endswith(TRAJECTORY):
                 self._watch_goals(topic, opened)
@@ -115,6 +116,7 @@ class OtherPublishers:
 
         def received(message: GoalStatusArray) -> None:
             before = self._goals.get(action, False)
+            self._there.discard(action)  # a message may come before its publisher is seen
             self._goals[action] = any(each.status in UNDER_WAY for each in message.status_list)
             if self._goals[action] and not (before or self._closed):
                 self._on_goal(topic)
@@ -164,9 +166,11 @@ class OtherPublishers:
             if others := sorted(names.elements()):
                 return f"{', '.join(others)} {what} on {topic}; {ALLOW}"
         for action, executes in self._goals.items():
-            if executes and not self._node.count_publishers(action + STATUS):
+            there = executes and self._node.count_publishers(action + STATUS) > 0
+            if executes and not there and action in self._there:
                 self._goals[action] = False  # the controller ended with it
-            elif executes:
+            if there:
+                self._there.add(action)
                 clients = self._node.get_subscriptions_info_by_topic(action + FEEDBACK)
                 who = " or ".join(sorted({each.node_name for each in clients})) or "a client"
                 return f"a goal of {who} executes on {action}; {ALLOW}"
