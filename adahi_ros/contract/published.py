@@ -74,9 +74,9 @@ def instead(topic: str, kind: str, offered: Endpoints) -> str:
 
 
 def _instead(topic: str, kind: str, published: Endpoints) -> str:
-    spaces = [name.removesuffix(topic) for name, found in published.items() if found and name.endswith(topic)]
-    if spaces:
-        return f"; there is {spaces[0]}{topic}: is the namespace {spaces[0]}?"
+    namespaced = [name for name, found in published.items() if found and name.endswith(topic)]
+    if namespaced:
+        return f"; there is {namespaced[0]}: is the namespace {namespaced[0].removesuffix(topic)}?"
     if published.get(raw := topic.removesuffix("/compressed")):
         return f"; there is {raw} ({published[raw][0].kind})"
     there = instead(topic, kind, published)

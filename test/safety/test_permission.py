@@ -793,7 +793,7 @@ A, NONE_YET = frozenset((b"a",)), frozenset[bytes]()
 @pytest.mark.parametrize(
     ("matched", "since_s"),
     [
-        ((0, 1, 1), 1.5),  # nobody else was ever there
+        ((0, 1, 1), 1.5),  # no other one was ever there
         ((0, 2, 2), math.nextafter(2.0, 3.0)),  # another has left already
         ((1, 2, 2), 1.9),
         ((None, None, None), 1.9),  # Humble does not count
