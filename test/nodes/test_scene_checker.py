@@ -109,3 +109,12 @@ def test_without_moveit_the_arm_is_held(arm: Arm) -> None:
     said = checks(arm)
     plan(arm, *[0.1] * 20)
     arm.wait(lambda: "MoveIt did not answer for 0.5 s" in said, "words")
+
+
+def test_two_publishers_of_plans_hold_the_arm(arm: Arm) -> None:
+    Scene(arm)
+    said = checks(arm)
+    plan(arm, 0.1)
+    arm.wait(lambda: said[-1:] == [VALID], "a check")
+    arm.node("another").create_publisher(JointTrajectory, "planned_trajectory", 1)
+    arm.wait(lambda: said[-1:] == ["several nodes publish planned_trajectory, must be one"], "words")

@@ -31,7 +31,7 @@ from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.safety.planned_states import VALID, PlannedStates, StateCheck
 
-SERVICE = "moveit_msgs/srv/GetStateValidity"
+PLAN, SERVICE = "planned_trajectory", "moveit_msgs/srv/GetStateValidity"
 AHEAD_S, LASTS_S = 1.0, 1.0
 TOLERANCE = 0.02  # rad or m; the scene's own padding is as large
 PERIOD_S = 0.1  # of plan_validity without news
@@ -77,7 +77,7 @@ class SceneCheckerNode(Node):
         self._said, self._said_s = "", 0.0
         self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
         self._out = self.create_publisher(String, "plan_validity", 10)
-        self.create_subscription(JointTrajectory, "planned_trajectory", self._on_plan, 1)
+        self.create_subscription(JointTrajectory, PLAN, self._on_plan, 1)
         steady_timer(self, 1.0 / values.rate_hz, self._ask_and_publish)
 
     def _on_plan(self, message: JointTrajectory) -> None:
@@ -117,7 +117,8 @@ class SceneCheckerNode(Node):
         self._say(now_s)
 
     def _say(self, now_s: float) -> None:
-        validity = self._states.validity(now_s)
+        several = self.count_publishers(PLAN) > 1  # one could hide the other's plan
+        validity = f"several nodes publish {PLAN}, must be one" if several else self._states.validity(now_s)
         if validity == self._said and now_s - self._said_s < PERIOD_S:
             return
         if validity not in (VALID, self._said):
