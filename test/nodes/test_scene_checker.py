@@ -21,7 +21,7 @@ from adahi_ros.nodes.monitoring.scene_checker_node import SceneCheckerNode
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.planned_states import VALID
 from test.ball_contract import ball_contract
-from test.nodes.in_process import NodesInProcess
+from test.nodes.in_process import DEADLINE_S, NodesInProcess
 from test.nodes.test_other_publishers import JOINTS, Arm
 
 DRIVER = {"topic": "plan_validity", "type": "std_msgs/msg/String", "field": "data", "running": [VALID]}
@@ -51,7 +51,7 @@ def arm(nodes: NodesInProcess, exported: Path) -> Iterator[Arm]:
         yield arm
 
 
-def checks(arm: Arm, **values: Any) -> list[str]:
+def checks(arm: Arm, *remaps: str, **values: Any) -> list[str]:
     """Start the checker; return what it will have said."""
     said: list[str] = []
 
@@ -62,15 +62,19 @@ def checks(arm: Arm, **values: Any) -> list[str]:
     lasts_s = values.pop("lasts_s", 1.0)
     overrides = [Parameter(name, value=value) for name, value in values.items()]
     node = SceneCheckerNode(
-        lasts_s, context=arm.observer.context, use_global_arguments=False, parameter_overrides=overrides
+        lasts_s,
+        context=arm.observer.context,
+        use_global_arguments=False,
+        parameter_overrides=overrides,
+        cli_args=["--ros-args", *remaps],
     )
     arm.add(node)
     return said
 
 
-def plan(arm: Arm, *places: float) -> None:
+def plan(arm: Arm, *places: float, topic: str = "planned_trajectory") -> None:
     """Publish a plan of the first joint again and again."""
-    out = arm.observer.node.create_publisher(JointTrajectory, "planned_trajectory", 1)
+    out = arm.observer.node.create_publisher(JointTrajectory, topic, 1)
     message = to_trajectory(JOINTS[:1], np.array(places)[:, None], 0.1, 0)
     arm.nodes.every(0.05, lambda: out.publish(message))
 
@@ -111,10 +115,24 @@ def test_without_moveit_the_arm_is_held(arm: Arm) -> None:
     arm.wait(lambda: "MoveIt did not answer for 0.5 s" in said, "words")
 
 
-def test_two_publishers_of_plans_hold_the_arm(arm: Arm) -> None:
+@pytest.mark.parametrize("topic", ["planned_trajectory", "left/planned_trajectory"])
+def test_two_publishers_of_plans_hold_the_arm(arm: Arm, topic: str) -> None:
     Scene(arm)
-    said = checks(arm)
-    plan(arm, 0.1)
+    said = checks(arm, "-r", f"planned_trajectory:={topic}")
+    plan(arm, 0.1, topic=topic)
     arm.wait(lambda: said[-1:] == [VALID], "a check")
-    arm.node("another").create_publisher(JointTrajectory, "planned_trajectory", 1)
+    arm.node("another").create_publisher(JointTrajectory, topic, 1)
     arm.wait(lambda: said[-1:] == ["several nodes publish planned_trajectory, must be one"], "words")
+
+
+def test_only_an_active_policy_publishes_its_plan_also_where_it_has_none(arm: Arm) -> None:
+    planned: list[JointTrajectory] = []
+    arm.observer.node.create_subscription(JointTrajectory, "planned_trajectory", planned.append, 1)
+    policy = arm.policy(active=False)
+    assert not policy.count_publishers("planned_trajectory")
+    assert arm.observer.change_state("draft_policy", "activate", DEADLINE_S)
+    arm.runs()
+    arm.moves()
+    arm.wait(lambda: bool(planned), "a plan")
+    assert tuple(planned[-1].joint_names) == JOINTS
+    assert not planned[-1].points  # it drafts

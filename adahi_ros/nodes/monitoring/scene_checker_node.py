@@ -77,7 +77,7 @@ class SceneCheckerNode(Node):
         self._said, self._said_s = "", 0.0
         self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
         self._out = self.create_publisher(String, "plan_validity", 10)
-        self.create_subscription(JointTrajectory, PLAN, self._on_plan, 1)
+        self._plans = self.create_subscription(JointTrajectory, PLAN, self._on_plan, 1)
         steady_timer(self, 1.0 / values.rate_hz, self._ask_and_publish)
 
     def _on_plan(self, message: JointTrajectory) -> None:
@@ -117,7 +117,7 @@ class SceneCheckerNode(Node):
         self._say(now_s)
 
     def _say(self, now_s: float) -> None:
-        several = self.count_publishers(PLAN) > 1  # one could hide the other's plan
+        several = self.count_publishers(self._plans.topic_name) > 1  # one could hide the other's plan
         validity = f"several nodes publish {PLAN}, must be one" if several else self._states.validity(now_s)
         if validity == self._said and now_s - self._said_s < PERIOD_S:
             return

@@ -45,8 +45,8 @@ def planned_positions(action: Action, planned: np.ndarray) -> tuple[list[str], n
     """Return the names of commanded positions, and them (K, names) in messages' units, of actions (K, A)."""
     what = commanded(action)
     places = [place for place, field in enumerate(what.fields) if field == "positions"]
-    commands = np.array([action.to_wire(each) for each in planned]).reshape(len(planned), -1)
-    return [what.names[place] for place in places], commands[:, places] if len(planned) else commands
+    commands = np.array([action.to_wire(each) for each in planned]).reshape(-1, len(what.names))
+    return [what.names[place] for place in places], commands[:, places]
 
 
 def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
