@@ -361,7 +361,7 @@ class Motion:
         interval_s: between the last two commands, at most a period.
         counted_s: the same, without a bound.
         moving: the commands may move the arm, or may have been lost.
-        rested: (A,), commands at rest so far of each entry, in the present hold; 0 for all.
+        rested: (A,), commands at rest so far of each entry, in the present hold, infinite where it was left.
         resting: positions were held in a gap, or a simulator set them, and they have not been moved since.
         anywhere: the arm may start anywhere.
         pressed_at: (A,), where it was measured at the newest press since it moved; None without one.
@@ -377,7 +377,7 @@ class Motion:
     interval_s: float = 0.0
     counted_s: float = math.inf
     moving: bool = False
-    rested: np.ndarray | int = 0
+    rested: np.ndarray | float = 0.0
     resting: bool = False
     anywhere: bool = True
     pressed_at: np.ndarray | None = None
@@ -426,7 +426,7 @@ class Motion:
 
     def begins(self, now_s: float) -> None:
         """Note that the next command moves the arm."""
-        self.moving, self.resting, self.rested, self.moved_s = True, False, 0, now_s
+        self.moving, self.resting, self.rested, self.moved_s = True, False, 0.0, now_s
         self.anywhere, self.pressed_at = False, None
 
     def brakes(self, at_rest: np.ndarray) -> None:

@@ -162,8 +162,11 @@ class Guard:
 
     @property
     def resting(self) -> np.ndarray:
-        """(A,) bool, positions that are not to be sent: they rest while others brake, or since a gap."""
-        return self._envelope.positions & (self._motion.resting | (self._motion.rested > HOLDS_AT_REST))
+        """(A,) bool, not to be sent: what was left, positions at rest while others brake, or since a gap."""
+        rested = self._motion.rested
+        return np.isinf(rested) | (
+            self._envelope.positions & (self._motion.resting | (rested > HOLDS_AT_REST))
+        )
 
     def stay(self, wanted: np.ndarray, measured: np.ndarray) -> np.ndarray:
         """Return the action (A,) that moves nothing; an entry that is not measured keeps its wanted one."""
@@ -201,9 +204,9 @@ class Guard:
         self._count((Intervention.DEACTIVATED,))
 
     def leave(self, entries: np.ndarray) -> None:
-        """Brake these entries (A,) no more: what followed their commands is gone, and the arm stands."""
+        """Send these entries (A,) nothing until motion begins: nothing follows their commands any more."""
         self._envelope.begin(None, entries)
-        self._motion.rested = np.where(entries, HOLDS_AT_REST + 1, self._motion.rested)
+        self._motion.rested = np.where(entries, np.inf, self._motion.rested)
         self._motion.moved_s = np.where(entries, -np.inf, self._motion.moved_s)
         if entries.all():
             self._motion.begin_curve()

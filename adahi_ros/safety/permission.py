@@ -63,6 +63,7 @@ class Permission:
         takeover: by a person.
         publishers: on `enable`.
         presses: how often the operator allowed motion afresh.
+        uncompared: an observation is to be compared with the target's data again.
 
     Args:
         required: the robot moves only while it is enabled.
@@ -80,7 +81,7 @@ class Permission:
         self._active_since_s = -math.inf
         self._true_until_s = -math.inf
         self._parts: dict[str, tuple[str, bool]] = {}  # of the driver: fault, and whether it is known
-        self.presses = 0
+        self.presses, self.uncompared = 0, False
         self.configure(required, timeout_s)
 
     def configure(self, required: bool, timeout_s: float) -> None:
@@ -197,6 +198,7 @@ class Permission:
         fault, known = max(self._parts.values(), key=lambda each: (bool(each[0]), each[1]))
         active = self.holds[Hold.DEACTIVATED] is State.CLEAR
         if fault:
+            self.uncompared = True
             self.holds.happen(Event.DRIVER_FAULT if known else Event.DRIVER_UNKNOWN, fault)
         elif active and self.holds[Hold.DRIVER] is State.WAITS:
             self.holds.happen(Event.DRIVER_FOUND)
@@ -205,6 +207,7 @@ class Permission:
 
     def compare(self, unlike: str) -> None:
         """Set what of an observation is unlike the target's training data; empty for nothing."""
+        self.uncompared = False
         event, text = (Event.UNLIKE, unlike) if unlike else (Event.LIKE, "the observations were unlike it")
         self.holds.happen(event, text)
 

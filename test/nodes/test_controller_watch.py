@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builtin_interfaces.msg import Time
 from control_msgs.msg import JointTrajectoryControllerState
 from controller_manager_msgs.msg import ControllerManagerActivity, NamedLifecycleState
 from lifecycle_msgs.msg import State as Lifecycle
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
@@ -171,6 +173,7 @@ def test_a_recorder_that_begins_or_ends_holds_nothing(arm: ControlledArm) -> Non
         ([{"joint_names": JOINTS[:1]}], "has no joint plate_pitch_joint; it has plate_roll_joint"),
         ([{"speed_scaling_factor": 0.5}], "runs at 50% of its speed, must be 100 %"),
         ([{"speed_scaling_factor": 1.0}, {"speed_scaling_factor": 0.0}], "runs at 0% of its speed"),
+        ([{"header": Header(stamp=Time(sec=2**31 - 1))}], "has a clock that is"),
     ],
 )
 def test_what_a_controller_says_of_itself_holds_the_arm(

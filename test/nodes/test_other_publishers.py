@@ -315,11 +315,19 @@ def test_a_goal_on_the_controller_is_held_for_by_name_until_a_press(arm: Arm) ->
     report(GoalStatus.STATUS_EXECUTING)
     arm.held(Intervention.SHARED)
     assert np.isinf(policy._commands.guard._motion.moved_s).all()  # the goal's motion is not braked
-    controller.destroy_publisher(out)  # it ends with the goal
+    later = controller.create_publisher(GoalStatusArray, f"{GOALS}/status", quality)  # of one that was killed
+    controller.destroy_publisher(out)  # it ends with the goal, for DDS 20 s later
     arm.wait(lambda: "another program commanded the arm" in arm.states[-1].message, "no controller")
+    arm.enable()
+    arm.moves()
+    out = later
+    report(GoalStatus.STATUS_EXECUTING)
+    arm.held(Intervention.SHARED)
+    assert arm.observer.change_state("draft_policy", "deactivate", DEADLINE_S)
     controller.create_publisher(GoalStatusArray, f"{GOALS}/status", quality)
+    controller.destroy_publisher(out)  # unseen: an inactive node does not look
     arm.nodes.wait_s(LOOKS_S)
-    assert "another program commanded the arm" in arm.states[-1].message
+    assert arm.observer.change_state("draft_policy", "activate", DEADLINE_S)
 
 
 def test_two_writers_are_allowed_by_a_parameter(arm: Arm) -> None:

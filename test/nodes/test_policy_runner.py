@@ -9,10 +9,11 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from action_msgs.msg import GoalStatus, GoalStatusArray
 from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import EpisodeResult, SafetyState
 from controller_manager_msgs.srv import SwitchController
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_action_status_default
 from std_msgs.msg import String
 
 from adahi_lab.nodes.observer import Observer
@@ -280,3 +281,17 @@ def test_a_goal_switches_to_its_own_controller_and_back(
     assert states == ([1] if refused else [1, 1])
     said = "policy_controller cannot be switched on: claimed" if refused else "enough"
     assert over.result().error_msg.startswith(said)
+
+
+def test_a_goal_that_executes_on_the_other_controller_is_not_cut(observer: Observer, make_node: Make) -> None:
+    given = {"controller": "policy_controller", "instead_of": "moveit_controller"}
+    runner: PolicyRunnerNode = make_node(PolicyRunnerNode, given=given)
+    observer._executor.add_node(runner)
+    topic = "moveit_controller/follow_joint_trajectory/_action/status"
+    out = observer.node.create_publisher(GoalStatusArray, topic, qos_profile_action_status_default)
+    out.publish(GoalStatusArray(status_list=[GoalStatus(status=GoalStatus.STATUS_EXECUTING)]))
+    observer.wait_until(lambda: bool(runner._switch._goals.executing()), 20.0, "the goal")
+    begun = observer._executor.create_task(runner._switch.begin, 0.1)
+    observer.wait_until(begun.done, 20.0, "the refusal")
+    action = "/moveit_controller/follow_joint_trajectory"
+    assert begun.result() == f"a goal of a client executes on {action}; end it first"

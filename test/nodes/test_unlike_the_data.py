@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -47,4 +48,20 @@ def test_the_arm_is_held_by_name_until_it_fits_and_a_press(arm: Arm, monkeypatch
     arm.enable()
     assert WRONG in arm.held(Intervention.MEASURED)
     arm.nodes.wait_s(LOOKS_S)
+    assert WRONG in arm.held(Intervention.MEASURED)
+
+
+def test_an_arm_is_compared_after_a_fault_that_a_press_ended_at_once(
+    arm: Arm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [""]
+    monkeypatch.setattr(VerifierSession, "unlike", lambda self, observed: said[0])
+    permission = arm.policy()._operator.permission
+    arm.runs()
+    arm.moves()
+    said[0] = WRONG
+    permission.driver("it was started again")
+    permission.driver("")
+    permission.set_enabled(True, time.monotonic())
+    assert permission.holds[Hold.DRIVER] is State.CLEAR
     assert WRONG in arm.held(Intervention.MEASURED)

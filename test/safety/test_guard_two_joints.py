@@ -348,6 +348,22 @@ def test_in_a_gap_only_velocities_are_braked_of_an_arm_with_both(stop: str) -> N
     assert not arm.guard.moving
 
 
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_joint_that_was_left_is_sent_nothing_until_motion_begins(left: int) -> None:
+    """Its controller executes another program's goal, which any message would end."""
+    arm = in_motion("velocities")
+    arm.publish(False)
+    arm.wait()
+    arm.guard.leave(np.arange(2) == left)
+    while arm.guard.moving:
+        assert arm.guard.resting[left]
+        arm.wait()
+    arm.publish(True)
+    arm.now_s += PERIOD_S
+    assert arm.act(0.5, 0.1) is not None
+    assert not arm.guard.resting[left]
+
+
 @pytest.mark.parametrize("b", ["positions", "velocities"])
 def test_a_hold_that_begins_in_a_gap_lets_no_pushed_arm_go_back(b: str) -> None:
     arm = in_motion(b)

@@ -254,7 +254,7 @@ class CommandPublisher:
             found = curve.extend(now_s, guard.before, command, guard.counted_s)
         places, speeds = self._action.parts(found.places.T), self._action.parts(found.speeds.T)
         times_s = found.times_s - found.times_s[0]
-        stamp_ns = self._origin_ns + round(found.times_s[0] * NANOSECONDS)
+        stamp_ns = max(AT_ONCE, self._origin_ns + round(found.times_s[0] * NANOSECONDS))  # a new simulation
         return stamp_ns, [Curve(times_s, at.T, to.T) for at, to in zip(places, speeds, strict=True)]
 
     def _reaches(self) -> bool:

@@ -11,6 +11,7 @@ from rclpy.task import Future
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.replies import NotRepliedError, replied
+from adahi_ros.nodes.robot.controller_goals import ControllerGoals
 
 SERVICE = "controller_manager/switch_controller"
 SWITCH = "controller_manager_msgs/srv/SwitchController"
@@ -36,11 +37,17 @@ class ControllerSwitch:
         self._kind: Any = message_type(SWITCH) if ours else None
         self._client: Any = node.create_client(self._kind, SERVICE) if ours else None
         self._switched = False
+        self._goals = ControllerGoals(node)
+        if other:
+            self._goals.watch(other)
 
     async def begin(self, wait_s: float) -> str:
         """Switch to the policy's controller; return why that failed, empty where it did not."""
         if not self._ours:
             return ""
+        if goal := self._goals.executing():
+            return f"{goal}; end it first"
+        await self.end(wait_s)  # where a goal before this one left an arm that may have moved
         self._switched = True  # also without a reply: then it is unknown
         return await self._switch(self._ours, self._other, wait_s, self._given_up)
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks whether the controllers that take the commands are there, have the joints, and run at full speed."""
+"""Looks whether the controllers that take the commands are there, with our joints, full speed, our time."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
+from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.common.graph import subscriptions_of
 from adahi_ros.nodes.common.parameters import ParameterError
@@ -20,6 +22,8 @@ from adahi_ros.nodes.robot.other_publishers import TRAJECTORY
 UNKNOWN = "_NODE_NAME_UNKNOWN_"  # until DDS has discovered the subscription's node
 STATE = "control_msgs/msg/JointTrajectoryControllerState"
 FULL_SPEED = 0.99  # share; below, a controller lags behind the curve, and jumps ahead at each message
+AHEAD_S, BEHIND_S = 0.01, 0.02  # of a controller's clock; a message's way makes it seem late
+STATES = 50  # of which the quickest counts
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -52,6 +56,7 @@ class ControllerWatch:
         self._takes: dict[str, frozenset[bytes]] = {}  # the controller's subscriptions, by topic
         self._faults: dict[str, str] = {}  # of the controllers' own states, by topic
         self._scaled: set[str] = set()  # topics with a controller that has published a scaling of speeds
+        self._ahead_s: dict[str, deque[float]] = {}  # how far its states' stamps were ahead of our clock
         for topic in joints:
             if topic.endswith(TRAJECTORY) and _controller(topic):
                 self._watch_state(topic, opened)
@@ -75,6 +80,13 @@ class ControllerWatch:
             self._scaled.add(topic)
         if topic in self._scaled and not scaling >= FULL_SPEED:  # true of NaN
             fault = fault or f"{_controller(topic)} runs at {scaling:.0%} of its speed, must be 100 %"
+        ahead_s = self._ahead_s.setdefault(topic, deque(maxlen=STATES))
+        sent_ns, now_ns = stamp_ns(message.header.stamp), self._node.get_clock().now().nanoseconds
+        if sent_ns and not self._node.get_parameter("use_sim_time").value:  # that time leaps
+            ahead_s.append((sent_ns - now_ns) / NANOSECONDS)
+        if len(ahead_s) == STATES and not -BEHIND_S <= max(ahead_s) <= AHEAD_S:
+            apart = f"{1e3 * abs(max(ahead_s)):.0f} ms {'ahead' if max(ahead_s) > 0.0 else 'behind'}"
+            fault = fault or f"{_controller(topic)} has a clock that is {apart}; use chrony"
         self._faults[topic] = fault
 
     def begin(self) -> None:

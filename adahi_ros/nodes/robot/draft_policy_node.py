@@ -81,6 +81,7 @@ if TYPE_CHECKING:
 
 LINK_STATE_PERIOD_S = 0.2
 WATCH_SLACK_S = 0.025  # a control step checks the verifier's presence this much before the timer
+PLAN = "planned_trajectory"
 STATUS_DEPTH = 100  # for a busy recorder
 WARNING_PERIOD_S = 1.0
 LATE = "adahi_ros.robot.lockstep_loop:LockstepLoop"  # only simulations need it
@@ -115,6 +116,7 @@ class DraftPolicyNode(ManagedNode):
             self._heartbeat.end()
             return TransitionCallbackReturn.FAILURE
         self._link_state_publisher = self._open_publisher(LinkState, LINK_STATE, 1, self._while_active)
+        self._plan_publisher = self._open_publisher(JointTrajectory, PLAN, 1, self._while_active)
         self._forget_inputs()
         self._condition.begin(time.monotonic())
         wait_s = self._values.verifier_wait_s
@@ -175,7 +177,6 @@ class DraftPolicyNode(ManagedNode):
         self._commands = CommandPublisher(self, contract, values, permission, self._opened)
         # Not latched: a bag would get old steps with the time of its start.
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", STATUS_DEPTH, self._opened)
-        self._plan_publisher = self._open_publisher(JointTrajectory, "planned_trajectory", 1, self._opened)
         self._opened.callback(self._while_active.close)
         reliability = values.verification.reliability
         target, codes = values.verification.target_name, policy.signature.codes
@@ -368,11 +369,12 @@ class DraftPolicyNode(ManagedNode):
     def _compare(self, observation: Observation) -> None:
         """Hold the arm while an observation is in another unit than the target's data.
 
-        Before its first motion, and after a jump or a fault of the driver, which may be another one now.
+        Before its first motion, and after a jump or a fault of the driver, which may be another one now, or
+        news of the verifier.
         """
         permission = self._operator.permission
         clear = all(permission.holds[each] is State.CLEAR for each in (Hold.UNLIKE, Hold.JUMPED, Hold.DRIVER))
-        if self._loop.totals.commanded and clear:
+        if self._loop.totals.commanded and clear and not permission.uncompared:
             return
         for fault in self._inputs.picture_faults:
             self.get_logger().warning(fault, once=True)
@@ -408,6 +410,7 @@ class DraftPolicyNode(ManagedNode):
         news = self._condition.news(self._session, self._loop, time.monotonic())
         if news is None:
             return
+        self._operator.permission.uncompared = True  # the target's data may be known only now
         self._say(news)
         if news.refuses:
             self.last_error = news.text

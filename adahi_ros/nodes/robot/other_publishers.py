@@ -7,22 +7,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
-from action_msgs.msg import GoalStatus, GoalStatusArray
 from rclpy.node import Node
-from rclpy.qos import qos_profile_action_status_default
 
 from adahi_ros.nodes.common.executors import sequence_of, with_info
 from adahi_ros.nodes.common.graph import publishers_of
 from adahi_ros.nodes.common.timers import steady_timer
+from adahi_ros.nodes.robot.controller_goals import ControllerGoals
 from adahi_ros.safety.holds import Event, Hold, Holds, State
 from adahi_ros.safety.measured_twice import AGAIN_S, MeasuredTwice
 
 LOOK_PERIOD_S = 0.25
-TRAJECTORY, FOLLOW = "/joint_trajectory", "/follow_joint_trajectory"  # of one joint_trajectory_controller
-STATUS, FEEDBACK = "/_action/status", "/_action/feedback"
-UNDER_WAY = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_CANCELING)
+TRAJECTORY = "/joint_trajectory"  # of a joint_trajectory_controller
 OVER = {
     Event.COMMANDED_ALONE: "another program commanded the arm",
     Event.MEASURED_ONCE: "two programs measured a joint",
@@ -42,7 +40,7 @@ class OtherPublishers:
         active: whether the node is active.
         holds: get the events.
         changed: called after each.
-        on_goal: called with a command topic when a goal begins on its controller.
+        on_goal: called with a command topic while a goal executes on its controller.
         opened: closes it.
     """
 
@@ -63,15 +61,22 @@ class OtherPublishers:
         for joint, topic in joints.items():
             by_topic.setdefault(topic, []).append(joint)
         self._measured = {topic: MeasuredTwice(names) for topic, names in by_topic.items()}
-        self._active, self._holds, self._changed, self._on_goal = active, holds, changed, on_goal
+        self._active, self._holds, self._changed = active, holds, changed
         self._texts: dict[Event, str] = {}
         self._since_s = time.monotonic()
         self._closed = False
-        self._goals: dict[str, bool] = {}  # whether one executes, by the action
-        self._there: set[str] = set()  # actions with a controller that was seen since the last message
+        self._goals = ControllerGoals(node)
+
+        def received(topic: str, executes: bool) -> None:
+            if executes and not self._closed:
+                on_goal(topic)
+            self.compare_publishers()
+
         for topic in self._ours:
             if topic.endswith(TRAJECTORY):
-                self._watch_goals(topic, opened)
+                controller = topic.removesuffix(TRAJECTORY)
+                watched = self._goals.watch(controller, partial(received, topic))
+                opened.callback(node.destroy_subscription, watched)
         opened.callback(self._close)
         steady_timer(node, LOOK_PERIOD_S, self.compare_publishers, opened)
 
@@ -109,23 +114,6 @@ class OtherPublishers:
 
         counted: Callable[..., None] = with_info(received)
         return counted
-
-    def _watch_goals(self, topic: str, opened: ExitStack) -> None:
-        """Note whether a goal executes on the controller's action: MoveIt's, for example."""
-        action = topic.removesuffix(TRAJECTORY) + FOLLOW
-
-        def received(message: GoalStatusArray) -> None:
-            before = self._goals.get(action, False)
-            self._there.discard(action)  # a message may come before its publisher is seen
-            self._goals[action] = any(each.status in UNDER_WAY for each in message.status_list)
-            if self._goals[action] and not (before or self._closed):
-                self._on_goal(topic)
-            self.compare_publishers()
-
-        subscription = self._node.create_subscription(
-            GoalStatusArray, action + STATUS, received, qos_profile_action_status_default
-        )
-        opened.callback(self._node.destroy_subscription, subscription)
 
     def _close(self) -> None:
         self._closed = True
@@ -165,16 +153,8 @@ class OtherPublishers:
             names[self._node.get_fully_qualified_name()] -= own.count(topic)
             if others := sorted(names.elements()):
                 return f"{', '.join(others)} {what} on {topic}; {ALLOW}"
-        for action, executes in self._goals.items():
-            there = executes and self._node.count_publishers(action + STATUS) > 0
-            if executes and not there and action in self._there:
-                self._goals[action] = False  # the controller ended with it
-            if there:
-                self._there.add(action)
-                clients = self._node.get_subscriptions_info_by_topic(action + FEEDBACK)
-                who = " or ".join(sorted({each.node_name for each in clients})) or "a client"
-                return f"a goal of {who} executes on {action}; {ALLOW}"
-        return ""
+        goal = self._goals.executing()
+        return f"{goal}; {ALLOW}" if goal else ""
 
     def measured_twice(self) -> str | None:
         """Return the joints that two publishers measure, and these; empty for none, None if it may be so."""
