@@ -179,7 +179,7 @@ def test_a_recorder_that_begins_or_ends_holds_nothing(arm: ControlledArm) -> Non
 def test_what_a_controller_says_of_itself_holds_the_arm(
     arm: ControlledArm, states: list[dict[str, Any]], said: str
 ) -> None:
-    arm.policy()
+    policy = arm.policy()
     arm.start_controller()
     arm.record()
     arm.runs()
@@ -192,6 +192,7 @@ def test_what_a_controller_says_of_itself_holds_the_arm(
         arm.moves()
         now = {"joint_names": JOINTS, **each}
     arm.says(f"/arm_controller {said}")
+    assert np.isinf(policy._commands.guard._motion.rested).all()  # nothing is braked
 
 
 def test_a_controller_that_is_switched_off_holds_by_name(arm: ControlledArm) -> None:

@@ -94,9 +94,10 @@ class CommandPublisher:
             if isinstance(sink, TopicSink) and not values.command.lockstep  # its simulator waits for commands
         }
 
-        def leave(topic: str) -> None:
-            """Brake what a topic commands no more: its controller is gone, or follows another's goal."""
-            self.guard.leave(np.isin(what.names, joints.get(topic, ())))
+        def leave(topic: str, follows: bool = False) -> None:
+            """Brake what a topic commands no more; a velocity that its controller still follows must be."""
+            entries = np.isin(what.names, joints.get(topic, ()))
+            self.guard.leave(entries & envelope.positions if follows else entries)
 
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
         self.others = OtherPublishers(

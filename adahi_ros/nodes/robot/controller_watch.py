@@ -38,7 +38,8 @@ class ControllerWatch:
         joints: what each topic commands, by its resolved name.
         on_state: called with a text for people, empty where all is well, and whether it is a fault: else
             nothing is known but that no one takes the commands yet.
-        on_gone: called with a topic when its controller ends, or is another one from now on.
+        on_left: called with a topic that gets no braking: its controller ends, or is another one from now on,
+            or has a fault; and with whether it may still follow.
         opened: closes it.
     """
 
@@ -47,10 +48,10 @@ class ControllerWatch:
         node: Node,
         joints: Mapping[str, Sequence[str]],
         on_state: Callable[[str, bool], None],
-        on_gone: Callable[[str], None],
+        on_left: Callable[[str, bool], None],
         opened: ExitStack,
     ) -> None:
-        self._node, self._on_state, self._on_gone = node, on_state, on_gone
+        self._node, self._on_state, self._on_left = node, on_state, on_left
         self._joints = {topic: frozenset(names) for topic, names in joints.items()}
         self._active, self._said = False, ("", True)
         self._takes: dict[str, frozenset[bytes]] = {}  # the controller's subscriptions, by topic
@@ -87,7 +88,11 @@ class ControllerWatch:
         if len(ahead_s) == STATES and not -BEHIND_S <= max(ahead_s) <= AHEAD_S:
             apart = f"{1e3 * abs(max(ahead_s)):.0f} ms {'ahead' if max(ahead_s) > 0.0 else 'behind'}"
             fault = fault or f"{_controller(topic)} has a clock that is {apart}; use chrony"
+        begins = bool(fault) and not self._faults.get(topic)
         self._faults[topic] = fault
+        if begins and self._active:
+            self._on_left(topic, True)  # at another speed or time, braking would be jumps
+            self.compare_subscriptions()
 
     def begin(self) -> None:
         """Look from now on: the node is active."""
@@ -116,14 +121,14 @@ class ControllerWatch:
         takes = frozenset(gid for gid, name in found.items() if name == controller)
         before = self._takes.get(topic)
         if before and not takes:
-            self._on_gone(topic)
+            self._on_left(topic, False)
             return f"{controller} has ended", True
         # Where a recorder alone subscribes, a controller that comes later has missed commands.
         if takes or (found and not any(UNKNOWN in name for name in found.values())):
             self._takes[topic] = takes
         if before is not None and takes - before:  # one that was killed remains for DDS for a while
             self._faults.pop(topic, None)
-            self._on_gone(topic)
+            self._on_left(topic, False)
             return f"{controller} has started", True
         if not found:
             return f"nothing subscribes to {topic}; start the controller", False
