@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import NoReturn
 
 STOPPED = 130  # what shells expect after Ctrl-C
@@ -27,8 +28,21 @@ def run_main(module: str) -> None:
     main()
 
 
-def become(module: str, *arguments: str) -> NoReturn:
-    """Replace this process by the `main` of a module: signals, exit status and output are then its own."""
+def become(module: str, *arguments: str, namespace: str = "") -> NoReturn:
+    """Replace this process by a node, the `main` of a module: signals, exit status and output are its own.
+
+    Args:
+        module: of the node.
+        arguments: those of ROS are the last.
+        namespace: of the node.
+
+    Raises:
+        ModuleNotFoundError: there is no ROS.
+    """
+    if find_spec("rclpy") is None:
+        raise ModuleNotFoundError("No module named 'rclpy'", name="rclpy")
+    if namespace := namespace.strip("/"):
+        arguments += "-r", f"__ns:=/{namespace}"
     sys.stdout.flush()
     # Python starts with its own handler, which prints a traceback; until ours is there, the signal waits.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

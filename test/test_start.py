@@ -33,7 +33,7 @@ from adahi_ros.start import become
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), sys.argv[1])))
 blocked = signal.pthread_sigmask
 signal.pthread_sigmask = lambda *given: (blocked(*given), os.kill(os.getpid(), signal.SIGINT))
-become("replaced", "--ros-args")
+become("replaced", "--ros-args", namespace="/mine/")
 """
 REPLACED = """
 import sys
@@ -53,7 +53,8 @@ def test_sigint_while_a_verb_becomes_a_node_leaves_no_traceback(tmp_path: Path) 
         return made.returncode, made.stdout, made.stderr
 
     assert ended(BECOMES) == (130, "", "")
-    assert ended(BECOMES.replace("os.kill(os.getpid(), signal.SIGINT)", "0")) == (0, "['--ros-args']\n", "")
+    shown = "['--ros-args', '-r', '__ns:=/mine']\n"
+    assert ended(BECOMES.replace("os.kill(os.getpid(), signal.SIGINT)", "0")) == (0, shown, "")
 
 
 def test_all_entry_points_go_through_it() -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -54,8 +53,6 @@ def record(
     from adahi_ros.bags.episodes import Episodes
     from adahi_ros.contract.parsing import load_contract
 
-    if find_spec("rclpy") is None:
-        raise ModuleNotFoundError("No module named 'rclpy'", name="rclpy")
     load_contract(contract)
     if storage not in STORAGES:
         raise ValueError(f"storage: {storage!r}, must be one of {', '.join(STORAGES)}")
@@ -77,11 +74,9 @@ def record(
         for name, value in parameters.items()
         for part in ("-p", f"{name}:={json.dumps(value, ensure_ascii=False)}")
     ]
-    if namespace.strip("/"):
-        arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]
     if verifier_namespace.strip("/"):
         arguments += ["-r", f"assignments:=/{verifier_namespace.strip('/')}/assignments"]
-    become(RECORDER, "--ros-args", *arguments)
+    become(RECORDER, "--ros-args", *arguments, namespace=namespace)
 
 
 def recover_bag(

@@ -118,11 +118,9 @@ def drive(context: Context, namespace: options.Namespace = "") -> None:
     """
     from adahi_ros.policies.remote.lerobot_metadata import INSTALL
 
-    for name, how in (("rclpy", None), ("lerobot", f"lerobot drive: LeRobot is not installed: {INSTALL}")):
-        if find_spec(name) is None:
-            raise ModuleNotFoundError(how or f"No module named {name!r}", name=how or name)
-    ours = ["-r", f"__ns:=/{namespace.strip('/')}"] if namespace.strip("/") else []
-    become(ARM, *context.args, "--ros-args", *ours)
+    if find_spec("lerobot") is None:
+        raise ImportError(f"lerobot drive: LeRobot is not installed: {INSTALL}")
+    become(ARM, *context.args, "--ros-args", namespace=namespace)
 
 
 def _contract(

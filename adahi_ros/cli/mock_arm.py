@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -22,11 +21,6 @@ def mock(
     """Play an arm and its cameras by a contract, until Ctrl-C: joints that obey at once, grey images."""
     from adahi_ros.contract.parsing import load_contract
 
-    if find_spec("rclpy") is None:
-        raise ModuleNotFoundError("No module named 'rclpy'", name="rclpy")
     load_contract(contract)
     named = str(Path(contract).absolute()) if Path(contract).is_file() else contract
-    arguments = ["-p", f"contract:={named}"]
-    if namespace.strip("/"):
-        arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]
-    become(MOCK, "--ros-args", *arguments)
+    become(MOCK, "--ros-args", "-p", f"contract:={named}", namespace=namespace)

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import CallbackParam, Option
 
 from adahi_ros.core.assets import roots
-
-if TYPE_CHECKING:
-    pass
 
 SHIPPED = ("config", "checkpoints")  # verbs also write here
 

@@ -182,7 +182,7 @@ def test_lerobots_own_driver_has_lerobots_numbers(tmp_path: Path, run: Run) -> N
 
 
 def test_no_driver_without_lerobot(fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adahi_ros.cli.lerobot.find_spec", lambda name: name == "rclpy" or None)
+    monkeypatch.setattr("adahi_ros.cli.lerobot.find_spec", lambda name: None)
     said = fails("lerobot", "drive", "--robot.type=so101_follower")
     assert "LeRobot is not installed: pip install lerobot==0.6.1" in said
 
@@ -190,10 +190,11 @@ def test_no_driver_without_lerobot(fails: Fails, monkeypatch: pytest.MonkeyPatch
 def test_the_driver_gets_lerobots_arguments(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     became: list[str] = []
     monkeypatch.setattr("adahi_ros.cli.lerobot.find_spec", lambda name: name)
-    monkeypatch.setattr("adahi_ros.cli.lerobot.become", lambda *words: became.extend(words))
+    became_in = "adahi_ros.cli.lerobot.become"
+    monkeypatch.setattr(became_in, lambda *words, namespace: became.extend((*words, namespace)))
     own = "--robot.type=so101_follower", "--robot.cameras={front: {fps: 30}}"
     run("lerobot", "drive", *own, "--namespace", "follower", "--ros-args", "-p", "silence_s:=0.2")
-    ros = ["--ros-args", "-p", "silence_s:=0.2", "--ros-args", "-r", "__ns:=/follower"]
+    ros = ["--ros-args", "-p", "silence_s:=0.2", "--ros-args", "follower"]
     assert became == ["adahi_ros.nodes.robot.lerobot_arm", *own, *ros]
 
 

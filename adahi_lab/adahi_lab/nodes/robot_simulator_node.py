@@ -57,7 +57,6 @@ STREAMED_KEPT = 1000  # of a demonstration, for a recorder that DDS has not disc
 LAST_WORDS_S = 5.0  # DDS repeats a lost announcement of a node every 3 s
 RECORDED_S = 10.0  # DDS resends what a recorder lacks, but detects that only every few seconds
 POLL_PERIOD_S = 0.05
-WARNING_PERIOD_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ class RobotSimulatorNode(Node):
         if values.contract:
             inputs = inputs_of(values.contract, spec, frame_id)
         self._ignored = 0
-        self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
+        self._throttled = ThrottledLog(self)
         self._over: list[EpisodeRecord] = []
         self.finished: Future = Future()
         """Done when the last episode is over and its result delivered."""

@@ -28,7 +28,9 @@ class ThrottledLog:
         clock: returns the time in seconds; must not be set back.
     """
 
-    def __init__(self, node: Node, period_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, node: Node, period_s: float = 1.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._node = node
         self._period_s = period_s
         self._clock = clock

@@ -8,16 +8,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 import yaml
 
-from adahi_ros.core.signals import with_parent
+from adahi_ros.core.signals import leaving_on, with_parent
 from adahi_ros.nodes.launching.modules import MODULES
 
 END_S = 5.0
@@ -167,28 +165,11 @@ class NodeProcesses:
 
 @contextmanager
 def node_processes(environment: Mapping[str, str]) -> Iterator[NodeProcesses]:
-    """Yield `NodeProcesses`; all end with this context, also on SIGTERM."""
-    with _ending_on_signals(), tempfile.TemporaryDirectory(prefix="adahi_ros_") as directory:
+    """Yield `NodeProcesses`; all end with this context, also on SIGTERM and SIGHUP."""
+    signals = signal.SIGTERM, signal.SIGHUP
+    with leaving_on(*signals), tempfile.TemporaryDirectory(prefix="adahi_ros_") as directory:
         processes = NodeProcesses(environment, Path(directory))
         try:
             yield processes
         finally:
             processes.end()
-
-
-@contextmanager
-def _ending_on_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP raise an exception, as Ctrl-C does, so that children end, too."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

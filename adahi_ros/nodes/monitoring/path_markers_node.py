@@ -46,7 +46,6 @@ from adahi_ros.nodes.monitoring.planned_path import (
 
 LARGEST_INDEX = 999
 ENTRY = f"Entry of the action that is {{}} in frame_id, m; {UNUSED} for none"
-WARNING_PERIOD_S = 5.0
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -165,7 +164,7 @@ class PathMarkersNode(Node):
         points = points_from(values)
         self._path = EpisodePath(points, values.path_steps)
         self._header: Header | None = None
-        self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
+        self._throttled = ThrottledLog(self, period_s=5.0)
         self._out = self.create_publisher(MarkerArray, "path_markers", LATCHED)
         if isinstance(points, ArmPoints):
 

@@ -35,7 +35,6 @@ PLAN, SERVICE = "planned_trajectory", "moveit_msgs/srv/GetStateValidity"
 AHEAD_S, LASTS_S = 1.0, 1.0
 TOLERANCE = 0.02  # rad or m; the scene's own padding is as large
 PERIOD_S = 0.1  # of plan_validity without news
-WARNING_PERIOD_S = 5.0
 LONGEST = 1024  # points
 TEXT_LENGTH = 100  # a driver's values may not be longer
 NO_ANSWER_S = 0.3  # then it is asked again
@@ -75,7 +74,7 @@ class SceneCheckerNode(Node):
         self._names: list[str] = []
         self._asked: tuple[Future, np.ndarray, float] | None = None
         self._said, self._said_s = "", 0.0
-        self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
+        self._throttled = ThrottledLog(self, period_s=5.0)
         self._out = self.create_publisher(String, "plan_validity", 10)
         self._plans = self.create_subscription(JointTrajectory, PLAN, self._on_plan, 1)
         steady_timer(self, 1.0 / values.rate_hz, self._ask_and_publish)

@@ -12,6 +12,7 @@ from functools import partial
 from adahi_msgs.msg import DraftStatus, LinkState, SafetyState
 from diagnostic_msgs.msg import DiagnosticArray
 
+from adahi_ros.nodes.common.graph import publishers_of
 from adahi_ros.nodes.common.listener import POLL_S, Listener
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.qos import LISTENING
@@ -85,5 +86,4 @@ class Watcher(Listener):
 
     def _publishers(self, topic: str) -> set[str]:
         """Return the names of the nodes that publish a topic."""
-        found = self.node.get_publishers_info_by_topic(topic)
-        return {f"{each.node_namespace.rstrip('/')}/{each.node_name}" for each in found}
+        return set(publishers_of(self.node, topic).values())

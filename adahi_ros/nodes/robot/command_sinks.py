@@ -24,7 +24,6 @@ from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 
 LONGEST_MATCH_S = 1.0
-WARNING_PERIOD_S = 1.0
 FAR_END_S = 0.05  # until the other end of a new connection has it too; the first command would be lost
 
 
@@ -90,7 +89,7 @@ class TopicSink:
         self._period_s = period_s
         self._kind = message_type(messages.kind)
         self._out: Any = None
-        self._log = ThrottledLog(node, WARNING_PERIOD_S)
+        self._log = ThrottledLog(node)
         self._matched = 0  # subscriptions at the last command
         opened.callback(self.close)
 

@@ -83,7 +83,6 @@ LINK_STATE_PERIOD_S = 0.2
 WATCH_SLACK_S = 0.025  # a control step checks the verifier's presence this much before the timer
 PLAN = "planned_trajectory"
 STATUS_DEPTH = 100  # for a busy recorder
-WARNING_PERIOD_S = 1.0
 LATE = "adahi_ros.robot.lockstep_loop:LockstepLoop"  # only simulations need it
 WITH_PERSON = "adahi_ros.nodes.robot.teleoperator:loop_with_person"
 
@@ -95,7 +94,7 @@ class DraftPolicyNode(ManagedNode):
         self._condition = Diagnosis(time.monotonic())
         self._commands: Any = None  # a CommandPublisher, while the node is configured
         self._while_active = ExitStack()
-        self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
+        self._throttled = ThrottledLog(self)
         super().__init__("draft_policy", DraftPolicyParameters, **options)
         self._operator = OperatorInputs(self, lambda: self._condition.active, self._on_operator)
         self._driver: DriverMonitor | None = None  # of the last contract with one

@@ -26,7 +26,6 @@ from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.safety.goals import SUPERSEDED_S, Cancel, Goals
 
-WARNING_PERIOD_S = 5.0
 OVER = (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_CANCELED, GoalStatus.STATUS_ABORTED)
 MOST_GOALS = 16  # largest number without an answer, and of accepted ones that are not over
 CLOSE_S = 1.0  # the longest wait for a driver's answers when the node ends
@@ -77,7 +76,7 @@ class GoalSink:
 
     def __init__(self, node: LifecycleNode, sink: Sink, goals: ActionSink, opened: ExitStack) -> None:
         self._node = node
-        self._log = ThrottledLog(node, WARNING_PERIOD_S)
+        self._log = ThrottledLog(node, period_s=5.0)
         self._sink = sink
         self._joint = sink.source.select[0].partition(".")[2]
         self._filled = goals

@@ -41,7 +41,6 @@ from adahi_ros.safety.takeover import COMMAND
 POSITION = ".pos"  # the end of LeRobot's names of positions
 TORQUE = "disable_torque_on_disconnect"
 FAULTS = (OSError, RuntimeError, ValueError)  # of LeRobot's devices; its own errors are ConnectionErrors
-WARNING_PERIOD_S = 1.0
 Devices = Callable[[bool], tuple[Any, Any]]
 
 
@@ -71,7 +70,7 @@ class LeRobotArm(Node):
     def __init__(self, devices: Devices, **options: Any) -> None:
         super().__init__("lerobot_arm", **options)
         self._connected: list[Any] = []
-        self._log = ThrottledLog(self, WARNING_PERIOD_S)
+        self._log = ThrottledLog(self)
         self._reader = JointTrajectorySink()
         try:
             values = Parameters(self, LeRobotArmParameters).read()

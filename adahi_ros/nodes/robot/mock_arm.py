@@ -37,7 +37,6 @@ from adahi_ros.safety.named_limits import limits_of_task, limits_path
 
 IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 GREY = 128
-WARNING_PERIOD_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class MockArm(Node):
     def __init__(self, **options: Any) -> None:
         super().__init__("mock_arm", **options)
         values = Parameters(self, MockArmParameters).read()
-        self._log = ThrottledLog(self, WARNING_PERIOD_S)
+        self._log = ThrottledLog(self)
         self.commands = 0
         """Commands so far, goals among them."""
         self._servers: list[ActionServer] = []

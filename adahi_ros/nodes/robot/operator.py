@@ -36,7 +36,6 @@ EVERY = QoSProfile(history=ALL, reliability=ReliabilityPolicy.BEST_EFFORT)  # ma
 CALLS = QoSProfile(history=ALL)
 BOOL = "std_msgs/msg/Bool"
 TIMEOUT_S = 0.5  # before the node is configured
-WARNING_PERIOD_S = 1.0
 LOOK_PERIOD_S = 0.1
 JOY = "joy"
 POLICY_HAS_IT = "the policy gets the arm back"
@@ -112,7 +111,7 @@ class OperatorInputs:
         self._node = node
         self._active = active
         self._changed = changed
-        self._log = ThrottledLog(node, WARNING_PERIOD_S)
+        self._log = ThrottledLog(node)
         self.permission = Permission(True, TIMEOUT_S)
         # A false counts of every publisher; a press only of a reliable one, of which no message is lost.
         on_enable, on_any = with_info(self._on_enable), with_info(self._on_any_enable)

@@ -43,7 +43,6 @@ FIELDS = {
 """By type of message, its field of each quantity."""
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # compatible with every publisher
 MOST_READERS = 16
-WARNING_PERIOD_S = 1.0
 
 
 def loop_with_person(
@@ -109,7 +108,7 @@ class Teleoperator:
         self._person = PersonCommands(
             self._takeover, publisher.commands, publisher.guard, what.fields, publisher.measured
         )
-        self._log = ThrottledLog(node, WARNING_PERIOD_S)
+        self._log = ThrottledLog(node)
         self._closed = False
         opened.callback(self._close)
         self._readers: dict[tuple[str, ...], tuple[list[int], FieldReader]] = {}

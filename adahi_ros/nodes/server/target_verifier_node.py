@@ -39,7 +39,6 @@ from adahi_ros.server.server_health import HealthWatch
 from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService
 
 PARTING_S = 0.1  # for the last replies: without it, a third of them is lost
-WARNING_PERIOD_S = 1.0
 SHARED_WARNING_PERIOD_S = 10.0  # of warnings about two robots with one name
 
 
@@ -51,7 +50,7 @@ class TargetVerifierNode(ManagedNode):
         self._scheduler: RequestScheduler | None = None  # None while inactive
         self._loading = False
         super().__init__("target_verifier", TargetVerifierParameters, **options)
-        self._log = ThrottledLog(self, WARNING_PERIOD_S)
+        self._log = ThrottledLog(self)
         self._shared_log = ThrottledLog(self, SHARED_WARNING_PERIOD_S)
         from adahi_ros.nodes.server.exposure import exposure  # once
 
