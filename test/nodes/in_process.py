@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, TypeVar
 
 from rclpy.node import Node
@@ -15,7 +14,7 @@ from rclpy.parameter import Parameter
 from adahi_lab.nodes.domain import exclusive_domain
 from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.executors import executor_of
-from adahi_ros.nodes.common.managed import ManagedNode, started
+from adahi_ros.nodes.common.managed import ManagedNode, autostart
 
 DEADLINE_S = 30.0  # only a broken node is slower
 M = TypeVar("M", bound=ManagedNode)
@@ -39,8 +38,9 @@ class NodesInProcess:
         given = {"autostart": True, **values}
         overrides = [Parameter(name, value=value) for name, value in given.items()]
         context = self.observer.context
-        make = partial(kind, context=context, use_global_arguments=False, parameter_overrides=overrides)
-        node = started(partial(make, **options))
+        options |= {"context": context, "parameter_overrides": overrides}
+        node = kind(use_global_arguments=False, **options)
+        autostart(node)
         self._nodes.append(node)
         return node
 

@@ -73,6 +73,12 @@ TWICE = INTERRUPTED.replace(SIGNAL, f"{SIGNAL}; {SIGNAL}")
 HANGS = INTERRUPTED.replace(SIGNAL, f"while True: {SIGNAL}")
 
 
+def test_a_signal_while_a_policy_loads_ends_it_at_once() -> None:
+    loads = f"start=lambda node: ({SIGNAL}, print('loaded', file=sys.stderr)), last_words="
+    code, errors = outcome(INTERRUPTED.replace("last_words=", loads), signal.SIGINT)
+    assert (code, errors) == (0, "last words\n")
+
+
 def test_ctrl_c_in_a_launch_is_two_signals_and_one_end() -> None:
     code, errors = outcome(TWICE, signal.SIGINT)
     assert (code, errors) == (0, "last words\n")

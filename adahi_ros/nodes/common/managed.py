@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from lifecycle_msgs.srv import ChangeState
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher, LifecycleState, TransitionCallbackReturn
@@ -27,7 +27,6 @@ try:
 except ImportError:  # Humble
     from rclpy.qos_event import PublisherEventCallbacks, SubscriptionEventCallbacks
 
-M = TypeVar("M", bound="ManagedNode")
 Change = Callable[[ChangeState.Request, ChangeState.Response], ChangeState.Response]
 
 
@@ -166,18 +165,16 @@ class ManagedNode(LifecycleNode):
         self._replies.close()
 
 
-def started(make: Callable[[], M]) -> M:
-    """Make a node; with `autostart`, configured and active.
+def autostart(node: ManagedNode) -> None:
+    """Configure and activate a node with `autostart`.
 
     Raises:
         ParameterError: it cannot be; the node has logged why.
     """
-    node = make()
     if node.get_parameter("autostart").value:
         for transition in (node.trigger_configure, node.trigger_activate):
             if transition() is not TransitionCallbackReturn.SUCCESS:
                 raise ParameterError("autostart: the node cannot be configured and activated, see its log")
-    return node
 
 
 def refusing(change_state: Change) -> Change:

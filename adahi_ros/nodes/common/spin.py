@@ -43,15 +43,17 @@ class _Signals:
 
     def __init__(self) -> None:
         self.came_s = 0.0
+        self.starting = False  # then the first one ends it at once: nothing moves, and a policy loads long
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._note)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(signal.SIGHUP, self._note)
 
     def _note(self, number: int, frame: object) -> None:
-        if self.came_s and time.monotonic() > self.came_s + SAME_S:  # a second request ends it at once
+        before_s, now_s = self.came_s, time.monotonic()
+        self.came_s = before_s or now_s
+        if now_s > before_s + SAME_S if before_s else self.starting:  # a second request ends it at once
             raise KeyboardInterrupt
-        self.came_s = self.came_s or time.monotonic()
 
     def come_with_launch_end(self) -> None:
         """Send this process SIGTERM when its launch is gone: a killed launch leaves its nodes running.
@@ -97,6 +99,7 @@ def run(
     finished: Callable[[N], Future | None] = lambda node: None,
     make_executor: Callable[[N], Executor] = single_threaded,
     last_words: Callable[[N], None] = lambda node: None,
+    start: Callable[[N], None] = lambda node: None,
 ) -> int:
     """Spin a node until it has finished, or SIGINT, SIGTERM, SIGHUP or its launch's end asks it to end.
 
@@ -107,6 +110,7 @@ def run(
         finished: returns the future that ends the process, or None to run for ever.
         make_executor: returns the executor that spins the node.
         last_words: called before a node ends, for any reason; it may still publish.
+        start: called before the node spins; a signal interrupts it.
 
     Returns:
         The exit code: 0, or 1 if a parameter is wrong.
@@ -121,6 +125,10 @@ def run(
         signals.come_with_launch_end()
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         node = make()
+        signals.starting = not signals.came_s
+        if signals.starting:
+            start(node)
+        signals.starting = False
         executor = make_executor(node)
         freeze_garbage()
         end = finished(node)
@@ -156,3 +164,4 @@ def _end(node: N | None, executor: Executor | None, last_words: Callable[[N], No
                 each.destroy()  # it waited for its events; its node would stay in the domain
             node.destroy_node()
     try_shutdown()
+    gc.freeze()  # else Python collects, for seconds, what torch has loaded

@@ -40,7 +40,7 @@ from adahi_ros.core.texts import printable
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.graph import endpoints
-from adahi_ros.nodes.common.managed import ManagedNode, started
+from adahi_ros.nodes.common.managed import ManagedNode, autostart
 from adahi_ros.nodes.common.messages import to_link_state, to_status, to_trajectory
 from adahi_ros.nodes.common.qos import ASSIGNMENTS, message_type, notice_qos, observation_qos
 from adahi_ros.nodes.common.spin import run
@@ -464,11 +464,12 @@ def main() -> None:
     """Run the node as a process."""
     sys.exit(
         run(
-            partial(started, DraftPolicyNode),
+            DraftPolicyNode,
             __doc__ or "",
             DraftPolicyParameters,
             make_executor=executor_of,
             last_words=DraftPolicyNode.hold_still,
+            start=autostart,
         )
     )
 

@@ -25,7 +25,7 @@ from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.executors import LaterCall, executor_of
-from adahi_ros.nodes.common.managed import ManagedNode, started
+from adahi_ros.nodes.common.managed import ManagedNode, autostart
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
@@ -259,11 +259,12 @@ def main() -> None:
     """Run the node as a process."""
     sys.exit(
         run(
-            partial(started, TargetVerifierNode),
+            TargetVerifierNode,
             __doc__ or "",
             TargetVerifierParameters,
             make_executor=executor_of,
             last_words=TargetVerifierNode.stop_serving,
+            start=autostart,
         )
     )
 
