@@ -136,12 +136,12 @@ def _target(
 
 def _pictures(contract: Contract, wanted: Sequence[ImageInput]) -> Iterator[str]:
     """Yield lines: what a target sees of each camera, and what spoils it."""
-    from adahi_ros.vision.images import stretches, whole
+    from adahi_ros.vision.images import spoiled, whole
 
     sizes = {camera.key: (camera.rows, camera.columns) for camera in contract.cameras}
     for image in wanted:
         size, (rows, columns) = sizes[image.name], (image.rows, image.columns)
-        unlike = stretches(size, rows, columns)
+        unlike = spoiled(size, rows, columns) == "stretched"
         how = ("" if not unlike else ", with black borders" if image.padded else ", stretched") or ", whole"
         yield f"{image.name}: {size[0]} x {size[1]}; the target sees it as {rows} x {columns}{how}"
         least = whole(size, rows, columns) if image.padded else (rows, columns)

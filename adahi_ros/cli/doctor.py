@@ -64,7 +64,8 @@ def doctor(
                 robot = examination.robot()
                 received = _survey(examination, robot, duration)
         except (ValueError, OSError) as error:
-            action = f"correct {params}, or give --limits, as safety_limits:=; then run this again"
+            limited = "safety.limits" in str(error)
+            action = f"correct it{', or give --limits, as safety_limits:=' * limited}; then run this again"
             findings.append(("parameters", Finding(Level.ERROR, str(error), action)))
             robot = None
         seen = Surroundings(
@@ -97,8 +98,9 @@ def _survey(examination: Examination, robot: Robot, duration: float) -> dict[str
         found = survey((Received(*each) for each in messages), robot.contract)
     return {
         "observations": found.observations,
-        "refused": [f"{count} times {first}" for count, first in found.refused.values()],
-        "missed": [f"{count} times {first}" for count, first in found.missed.values()],
+        "refused": {field: f"{count} times {first}" for field, (count, first) in found.refused.items()},
+        "missed": {topic: f"{count} times {first}" for topic, (count, first) in found.missed.items()},
+        "pictures": found.picture_faults,
         "values": found.quantiles,
     }
 

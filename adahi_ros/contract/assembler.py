@@ -184,15 +184,15 @@ class ObservationAssembler:
         self._started = False
         self._arrived: dict[str, tuple[FieldReader | None, object] | None]  # None: a message had our names
         self._grey: dict[str, bool] = {}  # of each camera, whether every image was
-        self._stretched: dict[str, str] = {}  # by camera, what happens to its images
+        self._spoiled: dict[str, str] = {}  # by camera, what happens to its images
         self.clear()
 
     @property
     def picture_faults(self) -> tuple[str, ...]:
-        """Warnings of cameras without colour, and of images for the target that are stretched."""
+        """Warnings of cameras without colour, and of images for the target that are stretched or enlarged."""
         keys = ", ".join(key for key, grey in self._grey.items() if grey)
         fault = "no image has colour; if the policy learnt colours, change the encoding"
-        return (*([f"{keys}: {fault}"] if keys else []), *self._stretched.values())
+        return (*([f"{keys}: {fault}"] if keys else []), *self._spoiled.values())
 
     def arrived(self) -> dict[str, str]:
         """Return the topics that had a message since the last call: '', or that none has our names."""
@@ -351,14 +351,14 @@ class ObservationAssembler:
 
     def _pictured(self, camera: Camera, message: object) -> np.ndarray:
         # Many robots have no cameras.
-        from adahi_ros.vision.images import from_image, is_grey, resized, stretches
+        from adahi_ros.vision.images import from_image, is_grey, resized, spoiled
 
         key, size = camera.key, (camera.rows, camera.columns)
         try:
             image = from_image(message)
-            if not self.contract.encoder and stretches(image.shape, *size):
-                seen = f"{image.shape[0]} x {image.shape[1]} pixels"
-                self._stretched[key] = f"{key}: {seen} are stretched: resize to this size, the camera's own"
+            if not self.contract.encoder and (how := spoiled(image.shape, *size)):
+                seen = f"{image.shape[0]} x {image.shape[1]} pixels are {how} to {size[0]} x {size[1]}"
+                self._spoiled[key] = f"{key}: {seen}: resize to the camera's own size, or set the camera"
             image = resized(image, *size)
         except ImageError as error:
             raise InputError(camera.channel.topic.lstrip("/"), str(error)) from None

@@ -26,6 +26,10 @@ BEYOND, ABSURD = 0.05, 1.0  # widths of a limit beyond it, for a warning and for
 FREE_BYTES, FULL_BYTES = 5e9, 5e8  # on the disk, for a warning and for an error
 PAGE = "docs/how_to/troubleshooting.md"
 UNITS = "correct `apply` in the contract (unit, sign, zero), the driver, or the limits"
+ORDER = "correct the order of `select` in the contract, or the driver's names of its joints"
+START = "start its driver, or correct topic or type in the contract"
+RUNS = "its driver runs: look at its log, and give qos in the contract as the driver has it (best_effort?)"
+PICTURES = "docs/how_to/cameras.md"
 
 
 class Finding(NamedTuple):
@@ -92,7 +96,9 @@ class Surroundings:
         health: level and message of nodes, by the names in /diagnostics.
         rates: messages per second, by the full name of each topic that had one.
         observations: how many the robot's node would make.
-        refused, missed: why messages, and steps, make none, for people.
+        refused: why messages make none, for people, by field: the topic without its first slash, and names.
+        missed: why steps make none, by topic without its first slash.
+        pictures: what is wrong with the images of cameras, for people.
         measured_twice: joints that two publishers measure, for people; empty without.
         values: (3, S), quantiles of the observations' numbers; (0, S) without one.
         driver: why the driver's state allows no motion; empty where it does.
@@ -125,8 +131,9 @@ class Surroundings:
     gpu: str
     free_bytes: float
     observations: int = 0
-    refused: Sequence[str] = ()
-    missed: Sequence[str] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    missed: Mapping[str, str] = field(default_factory=dict)
+    pictures: Sequence[str] = ()
     values: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
@@ -199,8 +206,8 @@ def topics(seen: Surroundings, robot: Robot) -> Findings:
     for topic, channel in robot.topics.items():
         if topic not in seen.rates:
             fault = why_silent(topic, channel, seen.published)
-            action = "start its driver, or correct topic, type or qos in the contract"
-            yield _error(fault, "give --namespace" if fault.endswith("?") else action)
+            runs = channel.kind in {each.kind for each in seen.published.get(topic, ())}
+            yield _error(fault, "give --namespace" if fault.endswith("?") else RUNS if runs else START)
             continue
         is_now = f"{topic} has {seen.rates[topic]:.3g} messages per second"
         if channel.topic == robot.contract.paced_by and seen.rates[topic] * LATE < fps:
@@ -213,10 +220,11 @@ def observations(seen: Surroundings, robot: Robot) -> Findings:
     """Repeat why messages make no observations."""
     level = Level.WARN if seen.observations else Level.ERROR
     slow = "the topic is slow or loses messages: raise its rate or tolerance_ms; compress images"
-    yield from (Finding(level, fault, f"{PAGE}#no-steps") for fault in seen.refused)
+    yield from (Finding(level, fault, f"{PAGE}#no-steps") for fault in seen.refused.values())
     silent = {channel.topic for topic, channel in robot.topics.items() if topic not in seen.rates}
-    missed = [fault for fault in seen.missed if not any(f" {topic}: " in fault for topic in silent)]
-    yield from (Finding(level, fault, slow) for fault in missed)  # a silent topic is named already
+    named = {topic.lstrip("/") for topic in silent} | {field.partition(".")[0] for field in seen.refused}
+    yield from (Finding(level, fault, slow) for topic, fault in seen.missed.items() if topic not in named)
+    yield from (_warning(fault, PICTURES) for fault in seen.pictures)
     if seen.observations:
         yield _ok(f"{seen.observations} were made")
     else:
@@ -256,7 +264,7 @@ def units(seen: Surroundings, robot: Robot) -> Findings:
     observed = named_values(robot.contract, seen.values)
     unlike = "" if seen.target is None else robot.wants.unlike(seen.target, observed)
     if unlike:
-        yield _error(unlike, UNITS)
+        yield _error(unlike, ORDER if "swapped" in unlike else UNITS)
     elif not beyond:
         of = "the limits" if seen.target is None else "the limits, and the data of the target"
         yield _ok(f"{len(own.names)} numbers fit {of}")
@@ -289,7 +297,10 @@ def verifier(seen: Surroundings, robot: Robot) -> Findings:
     if robot.service not in seen.services:
         there = [name for name in seen.services if name.endswith("/describe_target")]
         action = "start it; the same ROS_DOMAIN_ID, no firewall, or peers (docs/how_to/wifi.md)"
-        if there:
+        loading = robot.service.replace("describe_target", "target_verifier/load_target")
+        if loading in seen.services:
+            action = "its node is there: wait until it has loaded its policy; look at its log"
+        elif there:
             action = f"give verifier_namespace:={there[0].rpartition('/')[0]}, here --verifier-namespace"
         fault = f"{robot.service} is not there{(there and f'; there is {there[0]}') or ''}"
         yield _error(f"no verifier: {fault}", action)

@@ -271,10 +271,11 @@ def whole(size: Sequence[int], rows: int, columns: int) -> tuple[int, int]:
     return max(1, round(scale * size[0])), max(1, round(scale * size[1]))
 
 
-def stretches(size: Sequence[int], rows: int, columns: int) -> bool:
-    """Whether an image of `size` has another aspect, by more than a pixel."""
+def spoiled(size: Sequence[int], rows: int, columns: int) -> str:
+    """Return what resizing spoils of an image of `size`: stretched by more than a pixel, enlarged, or ''."""
     kept = whole(size, rows, columns)
-    return rows - kept[0] > 1 or columns - kept[1] > 1
+    stretched = rows - kept[0] > 1 or columns - kept[1] > 1
+    return "stretched" if stretched else "enlarged" * (kept[0] > size[0])
 
 
 def padded(image: np.ndarray, rows: int, columns: int) -> np.ndarray:

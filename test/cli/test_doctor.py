@@ -46,13 +46,13 @@ def doctor(observer: Observer, tmp_path: Path, run: Run, monkeypatch: pytest.Mon
     for name, value in loopback_environment(observer.context.get_domain_id()).items():
         monkeypatch.setenv(name, value)
 
-    def examine(status: int, **changes: Any) -> dict[str, list[str]]:
+    def examine(status: int, key: str = "text", **changes: Any) -> dict[str, list[str]]:
         path = tmp_path / "params.yaml"
         path.write_text(yaml.safe_dump({"/**/draft_policy": {"ros__parameters": PARAMETERS | changes}}))
         found: dict[str, list[str]] = {}
         for each in json.loads(run("doctor", path, "--duration", 2, "--json", status=status).output):
             if each["level"] != "OK" and each["check"] not in ("middleware", "disk", "gpu"):
-                found.setdefault(each["check"], []).append(each["text"])
+                found.setdefault(each["check"], []).append(each[key])
         return found
 
     return examine
@@ -101,6 +101,8 @@ def test_a_wrong_parameter_is_an_error_of_its_own(doctor: Doctor) -> None:
     (fault,) = found["parameters"]
     assert fault.startswith("contract: 'so102'")
     assert set(found) == {"parameters"}
+    assert doctor(1, "action", contract="so102")["parameters"] == ["correct it; then run this again"]
+    assert "--limits" in doctor(1, "action", safety={"limits": "so102"})["parameters"][0]
 
 
 def test_words_of_other_nodes_forge_no_line(capsys: pytest.CaptureFixture[str]) -> None:

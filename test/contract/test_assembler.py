@@ -378,7 +378,8 @@ def test_cameras_without_colour_are_named_until_they_show_one() -> None:
 @pytest.mark.parametrize(
     ("encoder", "size", "said"),
     [
-        ("", (48, 64), "48 x 64 pixels are stretched: resize to this size"),
+        ("", (48, 64), "48 x 64 pixels are stretched to 12 x 12: resize to the camera's own size"),
+        ("", (8, 8), "8 x 8 pixels are enlarged to 12 x 12: "),
         ("ball", (48, 64), ""),
         ("", (60, 62), ""),  # by a pixel
     ],

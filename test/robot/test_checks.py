@@ -134,18 +134,27 @@ def test_a_topic_that_is_missing_or_slow_is_named() -> None:
     missing = replace(SEEN, rates={}, published={"/joint_state": [DRIVER]})
     fault = "/joint_states has no publisher; there is /joint_state (/driver)"
     assert only("topics", missing) == ("ERROR", fault)
+    assert bad("topics", missing)[0].action.startswith("start its driver, ")
+    (runs,) = bad("topics", replace(SEEN, rates={}))
+    assert (runs.text.endswith("but no message arrives"), "qos" in runs.action) == (True, True)
     slow = "/joint_states has 20 messages per second, fps is 30"
     assert only("topics", replace(SEEN, rates={"/joint_states": 20.0})) == ("WARN", slow)
 
 
 def test_what_makes_no_observation_is_repeated() -> None:
     fault = "3 times joint_states.name: lacks elbow"
-    assert only("observations", replace(SEEN, refused=[fault])) == ("WARN", fault)
-    assert only("observations", replace(SEEN, missed=[fault])) == ("WARN", fault)
-    silent = replace(SEEN, rates={}, missed=["9 times joint_states: no sample for a step has come"])
-    assert only("topics", silent)[0] == "ERROR"  # is said once
-    none = [each[:2] for each in bad("observations", replace(SEEN, refused=[fault], observations=0))]
+    refused, missed = {"joint_states.name": fault}, {"joint_states": "9 times joint_states: no sample"}
+    assert only("observations", replace(SEEN, refused=refused)) == ("WARN", fault)
+    assert only("observations", replace(SEEN, missed=missed)) == ("WARN", missed["joint_states"])
+    assert only("topics", replace(SEEN, rates={}, missed=missed))[0] == "ERROR"  # is said once
+    assert only("observations", replace(SEEN, refused=refused, missed=missed))[1] == fault  # likewise
+    none = [each[:2] for each in bad("observations", replace(SEEN, refused=refused, observations=0))]
     assert none == [(Level.ERROR, fault), (Level.ERROR, "none can be made")]
+
+
+def test_images_that_are_spoiled_are_named() -> None:
+    seen = "front: 128 x 128 pixels are stretched to 96 x 128"
+    assert only("observations", replace(SEEN, pictures=[seen])) == ("WARN", seen)
 
 
 def test_two_programs_that_do_the_same_are_named() -> None:
@@ -171,8 +180,14 @@ def test_numbers_beyond_the_limits_or_unlike_the_data_are_named() -> None:
     ranges = Ranges(minimum=(20.0,) * 6, maximum=(90.0,) * 6)
     described = Described(0, replace(TARGET, feature_ranges=ranges))
     rad = replace(SEEN, values=np.full((3, 6), 0.9), described=described)
-    found = [finding.text for name, finding in check(rad, ROBOT) if name == "units"]
-    assert "rad instead of degrees" in found[-1]
+    found = [finding for name, finding in check(rad, ROBOT) if name == "units"][-1]
+    assert ("rad instead of degrees" in found.text, "`apply`" in found.action) == (True, True)
+    apart = Ranges(minimum=(-10.0, 50.0, *OWN.low[2:]), maximum=(10.0, 70.0, *OWN.high[2:]))
+    swapped = MIDDLE.copy()
+    swapped[:, :2] = 60.0, 0.0
+    described = Described(0, replace(TARGET, feature_ranges=apart))
+    (order,) = bad("units", replace(SEEN, values=swapped, described=described))
+    assert ("swapped with" in order.text, "`select`" in order.action) == (True, True)
 
 
 def test_missing_limits_are_named() -> None:
@@ -198,6 +213,8 @@ def test_a_verifier_that_is_missing_silent_or_other_is_named() -> None:
     assert found.text == "no verifier: /describe_target is not there; there is /server/describe_target"
     assert "--verifier-namespace" in found.action
     assert "ROS_DOMAIN_ID" in bad("verifier", replace(gone, services=[goal]))[0].action
+    loads = replace(gone, services=[goal, "/target_verifier/load_target"])
+    assert "wait until it has loaded its policy" in bad("verifier", loads)[0].action
     silent = replace(SEEN, described=None, trips_s=[])
     assert only("verifier", silent)[1] == "the verifier does not answer"
     unread = replace(SEEN, described=Described(0, None, "rate_hz: nan"))
