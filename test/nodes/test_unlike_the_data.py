@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("rclpy")
 
+from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.robot.session import VerifierSession
 from adahi_ros.safety.holds import Event, Hold, State
 from adahi_ros.safety.intervention import Intervention
@@ -24,6 +25,19 @@ WRONG = "observation: position.lift is -0.7; the policy learnt -60 to -20: rad i
 def arm(nodes: NodesInProcess, exported: Path) -> Iterator[Arm]:
     with closing(Arm(nodes, exported / "draft")) as arm:
         yield arm
+
+
+def test_each_fault_of_images_is_logged_once(
+    arm: Arm, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    faults = "front: no image has colour", "wrist: 9 x 9 pixels are enlarged to 48 x 64"
+    monkeypatch.setattr(ObservationAssembler, "picture_faults", faults)
+    arm.policy()
+    arm.runs()
+    arm.enable()
+    arm.moves()
+    logged = capfd.readouterr().err
+    assert [logged.count(fault) for fault in faults] == [1, 1]
 
 
 def test_the_arm_is_held_by_name_until_it_fits_and_a_press(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ class DraftPolicyNode(ManagedNode):
         self._condition = Diagnosis(time.monotonic())
         self._commands: Any = None  # a CommandPublisher, while the node is configured
         self._while_active = ExitStack()
-        self._throttled = ThrottledLog(self)
+        self._throttled, self._once = ThrottledLog(self), ThrottledLog(self, math.inf)
         super().__init__("draft_policy", DraftPolicyParameters, **options)
         self._operator = OperatorInputs(self, lambda: self._condition.active, self._on_operator)
         self._driver: DriverMonitor | None = None  # of the last contract with one
@@ -376,7 +376,7 @@ class DraftPolicyNode(ManagedNode):
         if self._loop.totals.commanded and clear and not permission.uncompared:
             return
         for fault in self._inputs.picture_faults:
-            self.get_logger().warning(fault, once=True)
+            self._once.warning(fault, fault)
         observed = {OBSERVATION: observation.values, **observation.named}
         unlike = self._session.unlike({name: values[None] for name, values in observed.items()})
         permission.compare(unlike)
