@@ -153,6 +153,7 @@ class Diagnosis:
         verifiers: Mapping[str, object],
         now_s: float,
         now_ns: int,
+        person: str = "",
     ) -> Health:
         """Return level, message and figures by name.
 
@@ -165,6 +166,7 @@ class Diagnosis:
             verifiers: requests and replies of each of several verifiers, by name.
             now_s: the time.
             now_ns: the time on the clock of the observations' stamps.
+            person: why a person who has the arm does not move it; empty where none has it, or one does.
         """
         totals, fallbacks, estimate = loop.totals, loop.totals.fallbacks, session.estimate(now_s)
         if (slow := loop.plan_fault) and not self._slow:
@@ -186,7 +188,7 @@ class Diagnosis:
             "undrafted": totals.undrafted,
             "dropped": totals.dropped,
             "unattended": totals.unattended,
-            **({"person": person} if (person := totals.reasons[Reason.PERSON]) else {}),
+            **({"person": steps} if (steps := totals.reasons[Reason.PERSON]) else {}),
             "observation_age_s": f"{age_s:.3f}",
             **loop.controller.held.figures,
             **({} if loop.assignments is None else loop.assignments.figures),
@@ -204,13 +206,13 @@ class Diagnosis:
             "stopped": stopped,
             **{f"safety.{name}": count for name, count in interventions.items()},
         }
-        return Health(*self._verdict(session, enabled, stopped, loop.fallback, slow, before, now), figures)
+        held = "stopped by the operator" if stopped else person if enabled else "not enabled"
+        return Health(*self._verdict(session, held, loop.fallback, slow, before, now), figures)
 
     def _verdict(
         self,
         session: VerifierSession,
-        enabled: bool,
-        stopped: bool,
+        held: str,
         fallback: Fallback,
         slow: str,
         before: _Counts,
@@ -229,10 +231,8 @@ class Diagnosis:
             return Level.ERROR, f"no observation{why}"
         if ignored:
             return Level.WARN, "input ignored"
-        if stopped:
-            return Level.WARN, "held: stopped by the operator"
-        if not enabled:
-            return Level.WARN, "held: not enabled"
+        if held:
+            return Level.WARN, f"held: {held}"
         if fallback.withholds:
             return Level.ERROR, "held: no reply of the target"
         if now.fallbacks > before.fallbacks:

@@ -239,8 +239,8 @@ class Commands:
         changed = self._published is None or self._guard.reported != self._published[-1]
         if not interventions or (command is None and not changed):
             return Outgoing(command, action)
-        held = sorted(why.name.lower() for why in HELD.intersection(interventions))
-        warning = f"held: {', '.join(held)}" if held and changed and not self._closed else ""
+        held = not HELD.isdisjoint(interventions) and changed and not self._closed
+        warning = f"held: {self._guard.reason(now_s)}" if held else ""
         return Outgoing(command, action, self.record(now_s, warning))
 
     def _state(self, now_s: float) -> _State:

@@ -15,6 +15,7 @@ from adahi_ros.safety.holds import Event, Hold, Holds, State
 from adahi_ros.safety.sole_publisher import SolePublisher
 
 SIGNAL, COMMAND = "takeover", "teleop_command"  # topics; the first may be a button of joy
+ENDS = "it ends by a false of the same publisher, or by ~/give_back"
 NONE = "none was received since the takeover"
 
 
@@ -109,7 +110,7 @@ class Takeover:
                 self.forget(NONE)
             self._taken_s = max(self._taken_s, arrived_s)
             self._taking_s = max(self._taking_s, sent_s)
-            self._holds.happen(Event.TAKE)
+            self._holds.happen(Event.TAKE, ENDS)
         elif sent_s < self._taking_s:
             return f"{SIGNAL}: a false, sent before the newest true"
         elif self.person and not since_s <= min(arrived_s, self._taken_s):
@@ -180,7 +181,12 @@ class Takeover:
         return ""
 
     def held(self, now_s: float) -> str:
-        """Return why a person who has the arm does not move it; empty where the newest command is usable."""
+        """Return why a person who has the arm does not move it; empty where the newest command is usable.
+
+        Empty, too, where no person has it.
+        """
+        if not self.person:
+            return ""
         several = sorted(topic for topic, each in self.publishers.items() if each.several)
         if several:
             return f"several publishers of {' and of '.join(several)}, must be one"

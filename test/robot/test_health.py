@@ -65,9 +65,10 @@ class Robot:
         enabled: bool = True,
         stopped: bool = False,
         verifiers: Mapping[str, object] = {},
+        person: str = "",
     ) -> Health:
-        beside = enabled, stopped, {"velocity": 3}, verifiers
-        return self.diagnosis.report(self.session, self.loop, *beside, now_s, round(now_s * NANOSECONDS))
+        beside = enabled, stopped, {"velocity": 3}, verifiers, now_s, round(now_s * NANOSECONDS), person
+        return self.diagnosis.report(self.session, self.loop, *beside)
 
 
 def after_steps(make: Make, count: int, reason: Reason = Reason.NONE) -> Totals:
@@ -91,6 +92,7 @@ def after_steps(make: Make, count: int, reason: Reason = Reason.NONE) -> Totals:
         ({"faults": 1}, Level.WARN, "input ignored"),
         ({"stopped": True, "enabled": False}, Level.WARN, "held: stopped by the operator"),
         ({"enabled": False}, Level.WARN, "held: not enabled"),
+        ({"person": "no takeover for 0.5 s"}, Level.WARN, "held: no takeover for 0.5 s"),
         ({"withheld": True}, Level.ERROR, "held: no reply of the target"),
         ({"observed_s": 9.9 - NO_OBSERVATION_S}, Level.ERROR, "no observation"),
         ({"observed_s": 8.0, "enabled": False}, Level.ERROR, "no observation"),
@@ -107,7 +109,8 @@ def test_a_robot_says_what_is_worst(changes: dict[str, Any], level: Level, messa
     robot.observe(changes.get("observed_s", 9.5))
     for _ in range(changes.get("faults", 0)):
         robot.diagnosis.ignored("goal")
-    found = robot.report(10.0, changes.get("enabled", True), changes.get("stopped", False))
+    given = {name: changes[name] for name in ("enabled", "stopped", "person") if name in changes}
+    found = robot.report(10.0, **given)
     assert found[:2] == (level, message)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.safety.permission import Press
-from adahi_ros.safety.takeover import COMMAND, SIGNAL
+from adahi_ros.safety.takeover import COMMAND, ENDS, SIGNAL
 from test.robot.conftest import PERIOD_S
 from test.robot.teleoperated import (
     ACCELERATION,
@@ -88,6 +88,7 @@ def test_silence_holds_the_arm_and_does_not_give_it_back(robot: Teleoperated) ->
     assert all(record.by_person for record in records)
     assert [bool(record.action) for record in records[-18:]] == [False] * 18
     assert "no takeover for 0.5 s" in records[-1].message
+    assert "or call ~/give_back" in robot.arm.takeover.held(robot.link.now_s)
     at = robot.arm.at
     robot.teleoperator = robot.teleoperator + 1.0  # the teleoperator is moved while the arm is held
     robot.drive(12)
@@ -254,7 +255,7 @@ def test_a_takeover_outlasts_another_configuration_that_knows_no_person(robot: T
     arm = Arm(lambda: robot.link.now_s, len(robot.arm.at), False, False, robot.arm.permission)
     arm.observed()
     assert arm.guard.act(np.full(len(arm.at), 0.6), arm.at, robot.link.now_s) is None
-    assert arm.guard.reason(robot.link.now_s) == "takeover"
+    assert arm.guard.reason(robot.link.now_s) == f"takeover: {ENDS}"
     robot.press(False)
     assert arm.guard.act(np.full(len(arm.at), 0.6), arm.at, robot.link.now_s) is not None
 

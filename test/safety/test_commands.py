@@ -202,7 +202,7 @@ def test_a_robot_at_rest_that_may_not_move_is_reported_once() -> None:
     assert {record.interventions for record in reported} == {(Intervention.DISABLED,)}
     assert reported[0].holding
     assert reported[0].needs_press
-    assert warnings(reported) == ["held: disabled"]
+    assert warnings(reported) == ["held: disabled: press enable afresh"]
 
 
 def test_the_entries_that_limits_changed_are_named_until_they_fit() -> None:
@@ -239,7 +239,7 @@ def test_why_the_robot_is_held_is_reported_once_per_change() -> None:
     robot.press(False)
     robot.wait(40)
     reported = robot.reported()
-    assert warnings(reported) == ["held: disabled"]
+    assert warnings(reported) == ["held: disabled: press enable afresh"]
     assert reported[-1].counts[Intervention.DISABLED] == 1
     robot.press(True)
     robot.act(1.0)
@@ -375,4 +375,4 @@ def test_what_brakes_belongs_to_no_observation() -> None:
     assert (braked.brakes, braked.action) == (True, None)
     assert braked.command is not None
     assert braked.record is not None
-    assert braked.record.warning == "held: disabled"
+    assert braked.record.warning == "held: disabled: press enable afresh"

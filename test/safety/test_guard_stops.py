@@ -179,7 +179,7 @@ def test_after_an_activation_the_person_and_holds_of_before_are_forgotten() -> N
     robot.guard.stop()
     robot.wait()
     robot.guard.start(robot.now_s)
-    assert robot.guard.reason(robot.now_s) == "takeover"
+    assert robot.guard.reason(robot.now_s).startswith("takeover: ")
     robot.permission.takeover.give_back(0.0, robot.now_s)
     assert not robot.guard.resumes(robot.now_s)
 

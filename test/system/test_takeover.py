@@ -10,6 +10,7 @@ import pytest
 import yaml
 from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import SafetyState
+from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.srv import ListParameters
 from rclpy.action import ActionClient  # type: ignore[attr-defined]
 from sensor_msgs.msg import JointState, Joy
@@ -133,6 +134,7 @@ def test_a_person_who_is_silent_keeps_the_arm_through_cleanup(
 ) -> None:
     robot = Robot(stage)
     safety: list[SafetyState] = stage.received(SafetyState, "safety_state")
+    health: list[DiagnosticArray] = stage.received(DiagnosticArray, "/diagnostics")
     ahead = {"proposer__name": "plan", "wait_policy": "ahead", "safety__limits": str(limits)}
     draft = start(stage, files, **ahead, takeover__command="joint_state", safety__enable_timeout_s=1.0)
     verifier = stage.start_verifier(files.folder / PLANS, rule__name="replace")
@@ -169,7 +171,9 @@ def test_a_person_who_is_silent_keeps_the_arm_through_cleanup(
         return len(robot.steps) >= steps + 60
 
     stage.wait(shown, "steps")
-    stage.wait(lambda: bool(safety) and "takeover" in safety[-1].message, "why it is held")
+    stage.wait(lambda: bool(safety) and "~/give_back" in safety[-1].message, "the way out")
+    held = "held: no takeover for 1 s; take over again, or call ~/give_back"
+    stage.wait(lambda: any(each.status[0].message == held for each in health), "diagnostics")
     assert len(robot.commands) == commands
     assert not safety[-1].counts[SafetyState.INTERVENTION_DISABLED]
     until(robot, lambda: person.press(True), lambda record: record.by_person, "it is still the person's")

@@ -246,7 +246,7 @@ def _head(robot: Figures) -> RenderableType:
     newest = _labelled(("topic", robot["topic"]), ("last message", age(robot["age_s"])))
     first = Text.assemble((name(robot), "bold"), "   ", newest)
     second = Text.assemble(health(robot), " ", health_message(robot))
-    if robot["message"]:
+    if robot["message"] and robot["message"] not in second.plain:
         second.append(f"   {robot['message']}", style="red")
     for line in (first, second):
         line.no_wrap, line.overflow = True, "ellipsis"

@@ -445,7 +445,7 @@ class DraftPolicyNode(ManagedNode):
         return "; ".join(filter(None, faults))
 
     def _health(self) -> Health:
-        guard = self._commands.guard
+        guard, now_s = self._commands.guard, time.monotonic()
         if news := self._condition.lacks(self._lacking()):
             self._say(news)
         return self._condition.report(
@@ -455,8 +455,9 @@ class DraftPolicyNode(ManagedNode):
             guard.stopped,
             {why.name.lower(): count for why, count in guard.counts.items()},
             self._transport.figures,
-            time.monotonic(),
+            now_s,
             self.get_clock().now().nanoseconds,
+            guard.permission.takeover.held(now_s),
         )
 
 
