@@ -162,6 +162,15 @@ def nodes(stage: Stage, tmp_path: Path, run: Run) -> Iterator[Nodes]:
     stage.clear()
 
 
+def test_a_robot_without_a_type_is_refused_in_one_line() -> None:
+    drive = [sys.executable, "-m", "adahi_ros.start", "adahi_ros.cli.app", "lerobot", "drive"]
+    ended = subprocess.run(
+        [*drive, "--robot.id=x"], capture_output=True, text=True, timeout=60.0, check=False
+    )
+    assert ended.stderr.startswith("error: --robot.type: none, must be one of ")
+    assert ended.stderr.count("\n") == 1
+
+
 def test_an_act_moves_an_arm_of_lerobots(stage: Stage, arm: Arm, nodes: Nodes) -> None:
     arm.drive()
     nodes.said("no step: front/image_raw/compressed: no sample for a step has come")

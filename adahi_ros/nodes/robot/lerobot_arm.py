@@ -39,6 +39,7 @@ from adahi_ros.safety.commanded_arm import CommandedArm
 from adahi_ros.safety.takeover import COMMAND
 
 POSITION = ".pos"  # the end of LeRobot's names of positions
+TYPED = ("--robot.type", "--robot", "--config_path", "--help", "-h")  # with one of them, no type is missing
 TORQUE = "disable_torque_on_disconnect"
 FAULTS = (OSError, RuntimeError, ValueError)  # of LeRobot's devices; its own errors are ConnectionErrors
 Devices = Callable[[bool], tuple[Any, Any]]
@@ -201,7 +202,11 @@ def _led(leader: Any, joints: list[str]) -> list[str]:
 
 
 def read_settings() -> Any:
-    """Read the command line as LeRobot's own programs do; return the settings of robot and teleop."""
+    """Read the command line as LeRobot's own programs do; return the settings of robot and teleop.
+
+    Raises:
+        SystemExit: an argument is wrong or missing; with the reason.
+    """
     from lerobot.configs import parser
     from lerobot.robots import RobotConfig
     from lerobot.teleoperators import TeleoperatorConfig
@@ -214,6 +219,9 @@ def read_settings() -> Any:
             with suppress(ImportError):  # of a device that needs more packages
                 importlib.import_module(each.name)  # it makes its types known
     register_third_party_plugins()
+    if all(word.partition("=")[0] not in TYPED for word in sys.argv):
+        types = ", ".join(RobotConfig.get_known_choices())
+        raise SystemExit(f"error: --robot.type: none, must be one of {types}")
     leader = ("teleop", TeleoperatorConfig | None, None)
 
     def read(settings: Any) -> Any:
@@ -247,6 +255,7 @@ def main() -> None:
     at = [*sys.argv, "--ros-args"].index("--ros-args")
     given = sys.argv[at:]
     del sys.argv[at:]
+    sys.argv[0] = "adahi lerobot drive"  # for LeRobot's help
     with leaving_on(signal.SIGINT, signal.SIGTERM):
         devices = partial(make_devices, read_settings())
     sys.argv[1:] = given
