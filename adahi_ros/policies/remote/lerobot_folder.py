@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
@@ -12,11 +11,8 @@ from typing import Any
 import torch
 
 from adahi_ros.core.files import read_json
-from adahi_ros.policies.remote.lerobot_metadata import CONFIG, INSTALL, PROCESSORS
+from adahi_ros.policies.remote.lerobot_metadata import CONFIG, INSTALL, PROCESSORS, WEIGHTS, no_policy
 
-WEIGHTS = "model.safetensors"
-TRAINED = "pretrained_model"  # the trainer's name of the folder
-ADAPTER = "adapter_config.json"
 BACKBONE = "pretrained_backbone_weights"
 
 
@@ -30,20 +26,7 @@ def checked_folder(beside: Path, folder: str) -> Path:
     missing = [name for name in (CONFIG, WEIGHTS, *PROCESSORS) if not (path / name).is_file()]
     if not missing:
         return path
-    trained = [*path.glob(TRAINED), *path.glob(f"*/{TRAINED}"), *path.glob(f"checkpoints/*/{TRAINED}")]
-    if trained:
-        newest = Path(folder) / max(trained, key=lambda each: each.parent.name).relative_to(path)
-        raise ValueError(f"folder: {folder!r}, is a training run, must be a checkpoint's: {newest}")
-    if (path / ADAPTER).is_file():
-        base = read_json(path / ADAPTER).get("base_model_name_or_path")
-        raise ValueError(
-            f"folder: {folder!r}, is a PEFT adapter, must be merged into {base} (merge_and_unload)"
-        )
-    if not path.exists() and re.fullmatch(r"[\w.-]+/[\w.-]+", folder):
-        download = f"hf download {folder} --local-dir {TRAINED}"
-        raise ValueError(f"folder: {folder!r}, there is none; if it is a name on the hub: {download}")
-    there = f"a folder of LeRobot's with {CONFIG}, {WEIGHTS}, {PROCESSORS[0]} and {PROCESSORS[1]}"
-    raise ValueError(f"folder: {folder!r}, has no {missing[0]}, must be {there}")
+    raise ValueError(f"folder: {folder!r}, {no_policy(path, folder, missing[0])}")
 
 
 def read_config(path: Path) -> Any:

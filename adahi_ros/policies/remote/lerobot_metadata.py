@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from adahi_ros.policies.remote.target_fields import TargetFile
 
 INSTALL = "pip install lerobot==0.6.1 (Python 3.12 or 3.13), lerobot==0.4.4 (3.10 or 3.11)"
 CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+TRAINED = "pretrained_model"  # the trainer's name of the folder
+ADAPTER = "adapter_config.json"
 EMPTY_CAMERA = "observation.images.empty_camera_"  # LeRobot fills it with black itself
 TASK_TYPES = ("groot", "wall_x")  # types that read the task without LeRobot's tokenizer step
 CHUNKS = ("action_chunk_size", "chunk_size", "n_action_steps")  # the first is what a plan has
@@ -60,7 +64,7 @@ def metadata_of(folder: Path) -> PolicyMetadata:
     try:
         config = read_json(path)
     except FileNotFoundError:
-        raise ValueError(f"{path}: no such file; expected the folder pretrained_model of LeRobot") from None
+        raise ValueError(f"{folder}: {no_policy(folder, str(folder), CONFIG)}") from None
     chunks = [config[name] for name in CHUNKS if isinstance(config.get(name), int)]
     inputs, outputs = (config.get(f"{name}_features") or {} for name in ("input", "output"))
     try:
@@ -94,6 +98,27 @@ def metadata_of(folder: Path) -> PolicyMetadata:
         *(history, horizon, action_dim, state, images, tokenized or config.get("type") in TASK_TYPES),
         pads=config.get("type") in PADS or bool(config.get("resize_imgs_with_padding")),
     )
+
+
+def no_policy(path: Path, name: str, missing: str) -> str:
+    """Return what to do about a folder that has no policy of LeRobot's, for people.
+
+    Args:
+        path: of the folder.
+        name: its name for people.
+        missing: a file that it lacks.
+    """
+    trained = [*path.glob(TRAINED), *path.glob(f"*/{TRAINED}"), *path.glob(f"checkpoints/*/{TRAINED}")]
+    if trained:
+        newest = Path(name) / max(trained, key=lambda each: each.parent.name).relative_to(path)
+        return f"is a training run, must be a checkpoint's: {newest}"
+    if (path / ADAPTER).is_file():
+        base = read_json(path / ADAPTER).get("base_model_name_or_path")
+        return f"is a PEFT adapter, must be merged into {base} (merge_and_unload)"
+    if not path.exists() and re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        return f"there is none; if it is a name on the hub: hf download {name} --local-dir {TRAINED}"
+    files = f"{CONFIG}, {WEIGHTS}, {PROCESSORS[0]} and {PROCESSORS[1]}"
+    return f"has no {missing}, must be a folder of LeRobot's with {files}"
 
 
 def learnt_ranges(folder: Path, target: DescribedTarget) -> tuple[Ranges, Ranges]:

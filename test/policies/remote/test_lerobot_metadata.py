@@ -54,8 +54,13 @@ def test_a_config_of_another_kind_is_named(tmp_path: Path) -> None:
     flat = {FRONT: {"type": "VISUAL", "shape": [480, 640]}}
     with pytest.raises(ValueError, match=r"front: VISUAL of shape \(480, 640\), must be a state"):
         metadata_of(pretrained(tmp_path, {}, input_features=flat))
-    with pytest.raises(ValueError, match="no such file; expected the folder pretrained_model of LeRobot"):
+    with pytest.raises(ValueError, match=r"elsewhere: has no config\.json, must be a folder of LeRobot's"):
         metadata_of(tmp_path / "elsewhere")
+    pretrained(tmp_path / "run/checkpoints/last/pretrained_model", {})
+    with pytest.raises(ValueError, match=r"is a training run, .*: .*run/checkpoints/last/pretrained_model$"):
+        metadata_of(tmp_path / "run")
+    with pytest.raises(ValueError, match="hf download me/act --local-dir pretrained_model"):
+        metadata_of(Path("me/act"))
 
 
 def test_ranges_follow_the_parts_of_the_target_file(tmp_path: Path) -> None:

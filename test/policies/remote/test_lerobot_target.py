@@ -21,8 +21,8 @@ import torch
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Sampling, TargetUnavailableError
-from adahi_ros.policies.remote.lerobot_folder import ADAPTER, WEIGHTS, import_lerobot
-from adahi_ros.policies.remote.lerobot_metadata import CONFIG, PROCESSORS
+from adahi_ros.policies.remote.lerobot_folder import import_lerobot
+from adahi_ros.policies.remote.lerobot_metadata import ADAPTER, CONFIG, PROCESSORS, WEIGHTS
 from adahi_ros.policies.remote.lerobot_target import LeRobotTarget
 from benchmarks.lerobot_target_conformance import (
     CAMERA,
