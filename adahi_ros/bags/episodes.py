@@ -51,6 +51,11 @@ class Episodes:
         found = [int(match[1]) for each in there if (match := NUMBERED.match(each.name))]
         return max(found, default=-1) + (self.running is None)
 
+    @property
+    def outcome(self) -> str:
+        """How many episodes are saved, for people."""
+        return f"{self.folder}: {self.saved} episode{'s' * (self.saved != 1)} saved"
+
     def next(self, free_bytes: int) -> Path:
         """Return the bag to write for a new episode.
 

@@ -37,8 +37,9 @@ def test_episodes_are_numbered_on_and_a_discarded_number_is_used_again(tmp_path:
     assert episodes.number == 1
     episodes.end(kept=False).rmdir()
     assert started(episodes).name == "episode_000001"
+    assert episodes.outcome.endswith("bags: 1 episode saved")
     episodes.end(kept=True)
-    assert episodes.saved == 2
+    assert episodes.outcome.endswith("bags: 2 episodes saved")
     (tmp_path / "bags/episode_000007").mkdir()  # of a recorder that was killed
     assert started(Episodes(tmp_path / "bags")).name == "episode_000008"
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from adahi_ros.nodes.monitoring.episode_control import HELP
 from adahi_ros.nodes.monitoring.episode_terminal import EpisodeTerminal
 
 
@@ -37,6 +38,20 @@ def test_keys_come_without_enter_and_the_terminal_is_restored(person: int) -> No
         typed += terminal.keys()
     terminal.close()
     assert termios.tcgetattr(sys.stdin) == before
+
+
+def test_in_80_columns_everything_is_readable(
+    person: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    terminal = EpisodeTerminal()
+    rates = [f"/follower/camera_{number}/image_raw: {number} Hz" for number in range(4)]
+    terminal.show(" | ".join(rates), HELP)
+    terminal.close()
+    shown = capsys.readouterr().out
+    assert [each in shown.replace("\n", "") for each in rates] == [True] * 4
+    assert HELP in shown.splitlines()  # in one line
 
 
 def test_what_is_no_terminal_has_no_keys(person: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.monitoring.episode_terminal import EpisodeTerminal
 
 MEASURE_PERIOD_S = 1.0
-HELP = "s or Enter: start, save | d: discard | i: instruction of the next episode | q: save and end"
+HELP = "s or Enter: start, save | d: discard | i: next instruction | q: save and end"
 Bag = BagWriter | UnwrittenBag
 Switch = Callable[[Bag], Recording]
 """Goes on with another bag; returns the recording of the last one, closed."""
@@ -137,7 +137,7 @@ class EpisodeControl:
         self.interrupted()
         if self.terminal is not None:
             self.terminal.close()
-        print(f"{self._episodes.folder}: {self._episodes.saved} episodes saved", flush=True)
+        print(self._episodes.outcome, flush=True)
 
     @property
     def status(self) -> tuple[str, str]:

@@ -42,8 +42,7 @@ class EpisodeTerminal:
 
     def show(self, *lines: str) -> None:
         """Replace the status."""
-        status = Text("\n".join(map(printable, lines)), no_wrap=True, overflow="ellipsis")
-        self._live.update(status, refresh=True)
+        self._live.update(Text("\n".join(map(printable, lines))), refresh=True)
 
     def info(self, line: str) -> None:
         """Write nothing: the status shows it."""
