@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -17,7 +17,7 @@ from adahi_ros.cli.verbs import DEFAULTS, GROUPS, PANELS, SETTINGS, VERBS
 from adahi_ros.core.gone_names import gone
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signals import leaving_on
-from adahi_ros.core.texts import abridged
+from adahi_ros.core.texts import abridged, nearest
 
 ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_msgs", "sensor_msgs")
 RUNTIME = ("torch", "gymnasium", "gymnasium_robotics", "mujoco", "minari", "onnx", "onnxscript", "pyarrow")
@@ -26,6 +26,7 @@ NEEDED = {
     **dict.fromkeys(RUNTIME, "'make setup', or pip install -r requirements/runtime.txt"),
 }
 STOPPED = 130  # what shells expect after Ctrl-C
+MORE = "other packages bring more verbs: see adahi --help, and docs/how_to/install.md"
 
 __all__ = ["app", "main"]
 
@@ -44,7 +45,16 @@ def _any_verb(
     pass
 
 
-class _InOrder(TyperGroup):
+class _Verbs(TyperGroup):
+    """Says of an unknown verb that another package may have it."""
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            raise ValueError(f"{args[0]}: no such command{nearest(args[0], self.commands)}; {MORE}")
+        return super().resolve_command(ctx, args)
+
+
+class _InOrder(_Verbs):
     """Commands in the order of `PANELS`, then those of other packages; names verbs that are gone."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
@@ -59,7 +69,7 @@ class _InOrder(TyperGroup):
         return sorted(self.commands, key=lambda name: (*ordered, name).index(name))
 
 
-class _Group(TyperGroup):
+class _Group(_Verbs):
     """Takes a word that is no verb for the argument of the group's default verb, if it has one."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
