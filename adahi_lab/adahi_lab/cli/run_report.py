@@ -74,6 +74,7 @@ def report_bags(
     from adahi_lab.calibration.bag_run import bag_run_figures, read_run
     from adahi_lab.reporting.bag_report import ReportedRun, reported, write_bag_report
     from adahi_lab.reporting.observed import read_observed
+    from adahi_lab.reporting.run_timeline import IN_WORDS
     from adahi_ros.contract.parsing import contract_path, load_contract
 
     loaded = None if contract is None else load_contract(contract)
@@ -85,7 +86,8 @@ def report_bags(
         found = figures[bag.name] = bag_run_figures(run)
         observed = read_observed(bag, run, loaded, namespace, (lambda loss: None) if incomplete else None)
         runs += reported(bag.name, run, observed, None if loaded is None else loaded.period_s)
-        fallbacks = ", ".join(f"{count} {reason}" for reason, count in found["fallbacks"].items()) or "none"
+        reasons = [f"{count} {IN_WORDS.get(name, name)}" for name, count in found["fallbacks"].items()]
+        fallbacks = ", ".join(reasons) or "none"
         say(
             f"{bag}: {found['steps']} steps in {found['duration_s']:.1f} s, "
             f"TR {found['transmission_rate']:.3f}, fell back: {fallbacks}, "

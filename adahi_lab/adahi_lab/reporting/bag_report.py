@@ -17,6 +17,7 @@ from markupsafe import Markup
 from adahi_lab.calibration.bag_run import BagRun, bag_run_figures
 from adahi_lab.figures import Figures
 from adahi_lab.reporting.observed import Observed, activations
+from adahi_lab.reporting.run_holds import in_words
 from adahi_lab.reporting.run_timeline import columns_of, marks_of, thinned, timeline
 from adahi_lab.reporting.run_verdict import Check, in_a_sentence, period_of, verdict
 from adahi_lab.reporting.tables import number
@@ -159,7 +160,7 @@ def _shown(n: int, each: ReportedRun, figures: Figures, division: Markup) -> _Sh
     return _Shown(
         n,
         each.name,
-        in_a_sentence(run, checks, each.period_s),
+        in_words(observed.held) + in_a_sentence(run, checks, each.period_s),
         checks,
         figures,
         {label: figures[name] for name, label in LATENCIES.items() if figures[name]},

@@ -8,17 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from adahi_lab.calibration.bag_run import BagRun
+from adahi_lab.reporting.run_holds import Held, held
 from adahi_ros.bags.bag_reader import OnLoss, read_bag
 from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.commanded import commanded_by_sink
 from adahi_ros.contract.contract import GOALS, Contract
 from adahi_ros.contract.fields import NANOSECONDS, InputError, stamp_ns
+from adahi_ros.robot.session import VerifierState
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.vision.images import resized, to_jpeg, within
 
@@ -32,6 +34,7 @@ UNITS = {
 }
 """By the commanded field, as messages have them."""
 OWN_UNIT = "the policy's unit"  # `apply` makes it of the message's
+T = TypeVar("T", bound=Any)
 KINDS = tuple(each.name.lower() for each in Intervention)
 
 
@@ -57,6 +60,7 @@ class Observed:
     Attributes:
         names: of the A entries of an action; numbers where no contract names them.
         units: of these entries, as far as the contract says; empty without one.
+        held: whether the arm was held, and why, at each state of the safety envelope.
         measured: (T, A) of the run's steps in action units, NaN without a measurement.
         frames: in the order of their times.
         marks: times of safety interventions, s as in `BagRun.times_s`, and their kinds.
@@ -67,6 +71,7 @@ class Observed:
     frames: tuple[Frame, ...]
     marks: tuple[tuple[float, str], ...]
     units: tuple[str, ...] = ()
+    held: tuple[Held, ...] = ()
 
 
 def read_observed(
@@ -92,6 +97,8 @@ def read_observed(
     zero_ns = run.steps[0].stamp_ns
     frames: list[Frame] = []
     marks: list[tuple[float, str]] = []
+    states: list[Held] = []
+    link: int = VerifierState.READY
     assembler = None if contract is None else _assembler(contract)
     channels = {} if contract is None else {topic: c.kind for topic, c in contract.channels.items()}
     every_s = max(float(run.times_s[-1]) / FRAMES, 0.0)
@@ -100,6 +107,9 @@ def read_observed(
         if received.topic == "safety_state":
             at_s = (stamp_ns(received.message.header.stamp) - zero_ns) / NANOSECONDS
             marks += [(at_s, KINDS[kind]) for kind in received.message.interventions if kind < len(KINDS)]
+            states.append(held(at_s, received.message, link))
+        elif received.topic == "link_state":
+            link = received.message.verifier
         elif assembler is not None and received.topic in channels:
             try:
                 observation = assembler.add(received.topic, received.message, received.received_ns)
@@ -116,7 +126,8 @@ def read_observed(
                     due_s[camera] = at_s + every_s
                     frames.append(Frame(at_s, camera, _small(image)))
     units = () if contract is None else tuple(_units(contract))
-    return Observed(names, measured, tuple(frames), tuple(_changes(marks)), units * (len(units) == width))
+    units *= len(units) == width
+    return Observed(names, measured, tuple(frames), tuple(_changes(marks)), units, tuple(states))
 
 
 def _names(contract: Contract | None, width: int) -> tuple[str, ...]:
@@ -175,21 +186,14 @@ def _part(run: BagRun, observed: Observed, first: int, end: int) -> tuple[BagRun
     judged: list[Any] = [each for each in run.episodes if each.episode in episodes]
     if any(len([e for e in run.episodes if e.episode == number]) > 1 for number in episodes):
         judged = []  # two activations with the same number: the result is ambiguous
-    part = BagRun(
-        steps,
-        run.times_s[first:end] - zero_s,
-        tuple(judged),
-        tuple(each for each in run.link if zero_s <= each.time_s < end_s),
-        {},
-        run.loss,
-        tuple(
-            replace(each, time_s=each.time_s - zero_s) for each in run.pushes if zero_s <= each.time_s < end_s
-        ),
-    )
+
+    def since(timed: Sequence[T]) -> tuple[T, ...]:
+        """Return what is of this part, with times since its first step."""
+        return tuple(replace(e, time_s=e.time_s - zero_s) for e in timed if zero_s <= e.time_s < end_s)
+
+    times_s, link = run.times_s[first:end] - zero_s, since(run.link)
+    part = BagRun(steps, times_s, tuple(judged), link, {}, run.loss, since(run.pushes))
     marks = tuple((at_s - zero_s, kind) for at_s, kind in observed.marks if zero_s <= at_s < end_s)
-    frames = tuple(
-        Frame(each.time_s - zero_s, each.camera, each.jpeg)
-        for each in observed.frames
-        if zero_s <= each.time_s < end_s
-    )
-    return part, Observed(observed.names, observed.measured[first:end], frames, marks)
+    frames, held = since(observed.frames), since(observed.held)
+    measured = observed.measured[first:end]
+    return part, replace(observed, measured=measured, frames=frames, marks=marks, held=held)

@@ -32,6 +32,7 @@ REPLIED, UNANSWERED, PLAIN = "#0072B2", "#D55E00", "#882255"
 PERSON = "#E69F00"
 ROWS = {"fallback": UNANSWERED, "safety": "#CC0000", "push": COMMANDED, "takeover": PERSON}  # from below
 LANES = 4  # of requests that overlap
+IN_WORDS = {"fallback limit": "held without a reply"}  # words for people of reasons to fall back
 TOOLS = "xpan,xwheel_zoom,box_zoom,reset"
 MOST_POINTS = 12_000  # of a figure: ten minutes at 20 Hz; the page stays below 5 MB
 LONGEST_WAIT_S = 2.0  # drawn of a request without a reply
@@ -137,7 +138,7 @@ def marks_of(run: BagRun, observed: Observed) -> list[tuple[float, str]]:
         if fell:
             at_s, *others = [at_s for at_s, _, _ in group]
             word, many = reason.name.lower().replace("_", " "), f"{1 + len(others)} steps"
-            marks.append((at_s, f"fallback: {word}, {many if others else '1 step'}"))
+            marks.append((at_s, f"fallback: {IN_WORDS.get(word, word)}, {many if others else '1 step'}"))
     return sorted(marks)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from adahi_lab.calibration.bag_run import BagRun
 from adahi_lab.evaluation.loaded_policies import INTENTS
 from adahi_lab.figures import Figures
-from adahi_lab.reporting.run_timeline import Request, requests_of
+from adahi_lab.reporting.run_timeline import IN_WORDS, Request, requests_of
 
 FEW = 0.005  # share of steps that may fall back
 UNANSWERED = 0.05  # share of requests that may get no reply
@@ -93,7 +93,7 @@ def verdict(run: BagRun, figures: Figures, marks: int, period_s: float) -> Itera
     yield Check("control periods without a command", f"{100 * silent:.1f} %", silent <= FEW)
     reasons = Counter[str](figures["fallbacks"])
     share = sum(reasons.values()) / figures["steps"]
-    named = ", ".join(f"{count} {name}" for name, count in reasons.most_common(3))
+    named = ", ".join(f"{count} {IN_WORDS.get(name, name)}" for name, count in reasons.most_common(3))
     named = f": {named}" if named else ""
     count = f"{reasons.total()} of {figures['steps']}, {100 * share:.1f} %"
     yield Check("steps that fell back", f"{count}{named}", share <= FEW)

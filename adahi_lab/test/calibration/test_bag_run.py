@@ -12,9 +12,12 @@ import pytest
 from adahi_lab.calibration.bag_run import BagRun, Push, bag_run_figures, read_run, step_record
 from adahi_lab.evaluation.run_metrics import run_figures
 from adahi_lab.evaluation.run_record import RunRecord
+from adahi_lab.reporting.observed import read_observed
+from adahi_lab.reporting.run_holds import in_words
 from adahi_lab.reporting.run_verdict import verdict
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.protocol.records import Reason, StepRecord
+from adahi_ros.safety.intervention import Intervention
 from test.bags import conftest as toy
 
 STEPS = 40
@@ -103,6 +106,20 @@ def test_figures_are_those_of_the_same_run_over_dds(run_bag: Path) -> None:
     assert found["interventions"] == {"position": 6, "acceleration": 1, "stale": 2}
     assert (found["link_rtt_ms"]["mean"], found["link_loss"]) == (4.0, 0.25)
     json.dumps(found, allow_nan=False)
+
+
+def test_a_bag_says_why_the_arm_was_held(
+    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path]
+) -> None:
+    lines = [toy.Line("draft_status", toy.status(each), each.stamp_ns) for each in records(step_record)]
+    for at_ns, kinds in ((10**12 + 300_000_000, [Intervention.UNVERIFIED]), (10**12 + 1_500_000_000, [])):
+        lines.append(toy.Line("link_state", link(at_ns - 1, 4.0), at_ns - 1))  # of no verifier
+        state = {"holding": bool(kinds), "interventions": np.array(kinds, np.uint8)}
+        message = toy.make(toy.KINDS["safety_state"], header=toy.header(at_ns), **state)
+        lines.append(toy.Line("safety_state", message, at_ns))
+    bag = in_bag(lines)
+    why = "The arm was held for 1.2 s from 0.3 s on: no reply of the target (no verifier). "
+    assert in_words(read_observed(bag, read_run(bag), None).held) == why
 
 
 def test_a_run_of_a_bag_that_was_cut_off_says_so(run_bag: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,16 @@ from adahi_lab.calibration.bag_run import BagRun, Push
 from adahi_lab.evaluation.run_record import EpisodeRecord
 from adahi_lab.reporting.bag_report import reported, write_bag_report
 from adahi_lab.reporting.observed import Frame, Observed
+from adahi_lab.reporting.run_holds import Held, held, in_words
 from adahi_lab.reporting.run_timeline import columns_of, marks_of, requests_of
 from adahi_lab.reporting.run_verdict import Check, in_a_sentence, verdict, without_command
 from adahi_ros.protocol.records import Reason, StepRecord
+from adahi_ros.safety.intervention import Intervention
 
 PERIOD_S = 0.05
 STEPS = 40
 LARGEST_BYTES = 5_000_000
+READY = 1  # of LinkState.verifier
 Make = Callable[..., StepRecord]
 
 
@@ -127,6 +131,26 @@ def test_a_sentence_says_what_matters_most(ahead: BagRun) -> None:
     said = in_a_sentence(slow, [bad], PERIOD_S)
     assert said.startswith(
         "The server is too slow for this plan: a reply takes 1.9 s, and half of a plan is "
+    )
+
+
+def test_the_longest_hold_is_named_first_with_its_cause() -> None:
+    def state(at_s: float, kind: Intervention | None = None, said: str = "", link: int = READY) -> Held:
+        kinds = [] if kind is None else [kind]
+        message = SimpleNamespace(holding=bool(kinds), stopped=False, interventions=kinds, message=said)
+        return held(at_s, message, link)
+
+    silent, wrong = Intervention.UNVERIFIED, Intervention.MEASURED
+    run = [state(-0.1, Intervention.DISABLED, "at rest: disabled: press enable afresh"), state(2.0)]
+    run += [state(8.3, silent), state(9.3, silent, link=0), state(24.7)]
+    assert in_words(run) == (
+        "The arm was held for 16.4 s from 8.3 s on: no reply of the target (no verifier); "
+        "for 2.0 s from 0.0 s on: not enabled. "
+    )
+    run += [state(30.0, wrong, "at rest: measured: pan was at 18; press enable afresh"), state(60.0)]
+    run += [state(70.0, wrong), state(71.0), state(80.0, silent), state(80.4, Intervention.DEACTIVATED)]
+    assert in_words(run).startswith(
+        "The arm was held 2 times, for 31.0 s from 30.0 s on: wrong measurement (pan was at 18); for 16.4 s "
     )
 
 
