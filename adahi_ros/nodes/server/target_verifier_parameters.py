@@ -13,14 +13,14 @@ from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.registry import LARGEST_INTEGER, Registry
 from adahi_ros.core.texts import NAME_LENGTH
+from adahi_ros.doors.target_worker import TargetWorker
 from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import ParameterError, arguments_of_named, group, parameter
 from adahi_ros.nodes.common.policies import PolicyParameters, VerificationParameters, policy_from
-from adahi_ros.nodes.server.request_scheduler import BatchParameters
-from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.policies.registry import COMPUTE, DTYPES
 from adahi_ros.protocol.description import why_not_served
 from adahi_ros.server.engine import Engine
+from adahi_ros.server.schedule import BatchParameters
 from adahi_ros.server.service import LoadedTarget, target_name
 from adahi_ros.server.verifier import AGREEMENTS, SAMPLES, ReplyEncoder, TargetVerifier, Verifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT

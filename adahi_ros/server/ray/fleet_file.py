@@ -27,13 +27,13 @@ from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.policies.registry import BACKENDS, COMPUTE, DTYPES
 from adahi_ros.server.ray.start_condition import StartCondition, start_condition
 from adahi_ros.server.request_queue import LATEST_S
+from adahi_ros.server.schedule import LATE
 from adahi_ros.server.service import TARGETS_MOST
 from adahi_ros.server.verifier import AGREEMENTS, SAMPLES
 
 MOST_CPUS = 4096
 MOST_MIB = float(1 << 24)
 UNDER_WAY = 2
-LATE = ("answer", "refuse")
 Count = Annotated[int, within(1, 1024, "an integer")]
 Processors = Annotated[float, within(0.0, MOST_CPUS)]
 

@@ -15,11 +15,12 @@ from adahi_msgs.srv import VerifyDraft
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import Observations, Signature, observed_features
-from adahi_ros.nodes.server.request_scheduler import BatchParameters, RequestScheduler
+from adahi_ros.nodes.server.request_scheduler import RequestScheduler
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling, TargetUnavailableError
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import INTERNAL_ERROR, OK, PROTOCOL_VERSION, RequestFault
 from adahi_ros.server.engine import Engine
+from adahi_ros.server.schedule import BatchParameters
 from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService
 from adahi_ros.server.verifier import TargetVerifier, Verdicts, VerificationRequest
 
@@ -87,6 +88,7 @@ class Front:
         wake: Callable[[], object] | None = None,
         batch: BatchParameters | None = None,
         service: Any = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.air, self.woken = Air(), 0
         self.first: Any
@@ -103,6 +105,7 @@ class Front:
             lambda *_: None,
             lambda request: None,
             wake or self._wake,
+            clock,
         )
 
     def _wake(self) -> None:
@@ -192,10 +195,10 @@ def test_a_robot_that_cannot_be_served_now_learns_when_to_come_again() -> None:
 
 @pytest.mark.parametrize("late", ["answer", "refuse"])
 def test_what_comes_too_late_is_answered_or_refused_as_configured(
-    late: str, monkeypatch: pytest.MonkeyPatch
+    late: str,
 ) -> None:
-    front, now_s = Front(late=late), [10.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    now_s = [10.0]
+    front = Front(late=late, clock=lambda: now_s[0])
     for number in range(2):
         front.air.ask(f"arm {number}", number, needed_in_s=0.5)
     front.serve()
@@ -245,8 +248,8 @@ def test_a_verifier_that_breaks_its_word_costs_a_reply_and_not_the_service(how: 
 
 
 def test_the_end_does_not_wait_for_replies_that_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    front, now_s = Front(), [10.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    now_s = [10.0]
+    front = Front(clock=lambda: now_s[0])
 
     def block(response: VerifyDraft.Response, header: int) -> None:
         now_s[0] += 0.1

@@ -25,7 +25,7 @@ from adahi_ros.core.texts import TEXT_LENGTH
 from adahi_ros.nodes.common.policies import policy_from
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.server import target_verifier_parameters
-from adahi_ros.nodes.server.request_scheduler import BatchParameters, RequestScheduler
+from adahi_ros.nodes.server.request_scheduler import RequestScheduler
 from adahi_ros.nodes.server.robot_messages import from_request, to_reply
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.policies.interface import Policy
@@ -33,6 +33,7 @@ from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import SentWindows, WireWindow
 from adahi_ros.server.engine import REPLIES_KEPT
+from adahi_ros.server.schedule import BatchParameters
 from test.nodes.in_process import nodes_in_process
 from test.nodes.server.test_request_scheduler import Air
 

@@ -10,7 +10,7 @@ from adahi_msgs.srv import VerifyDraft
 from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.reachable import Clients
-from adahi_ros.nodes.server.request_scheduler import BatchParameters
+from adahi_ros.server.schedule import BatchParameters
 from test.nodes.server.test_request_scheduler import Front
 
 REQUESTS = 40

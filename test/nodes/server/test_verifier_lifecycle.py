@@ -18,12 +18,12 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from adahi_lab.papers.wisv.hidden_states import HiddenStates, load_state_head
 from adahi_ros.core.assets import CHECKPOINTS, asset
 from adahi_ros.nodes.common import policies
-from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, compute_arguments
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.request import fingerprint_number
+from adahi_ros.server.schedule import BatchParameters
 from test.nodes.conftest import Make
 
 

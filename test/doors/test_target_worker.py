@@ -11,7 +11,7 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from adahi_ros.nodes.server.target_worker import TargetWorker
+from adahi_ros.doors.target_worker import TargetWorker
 from adahi_ros.protocol.request import INTERNAL_ERROR, OK
 from adahi_ros.server.verifier import TargetVerifier, Verdicts, VerificationRequest
 from test.nodes.server.test_request_scheduler import OTHER, Front, Still
@@ -77,7 +77,7 @@ def test_the_thread_ends_when_nothing_refers_to_its_target() -> None:
 
 ENDS = """
 import time
-from adahi_ros.nodes.server.target_worker import TargetWorker
+from adahi_ros.doors.target_worker import TargetWorker
 
 class Heavy:
     terms, at_once, alone = None, 1, True
