@@ -12,9 +12,9 @@ from typer import Option
 
 from adahi_lab.bench.fleet_load import FleetLoad
 from adahi_lab.cli import options
-from adahi_lab.cli.fields import with_fields
 from adahi_lab.cli.output import episode_bars, job_bar, write_json
 from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
+from adahi_ros.cli.fields import with_fields
 from adahi_ros.cli.options import number
 from adahi_ros.cli.terminal import command_line, console, say
 

@@ -12,9 +12,9 @@ from typer import Argument, Option
 
 from adahi_lab.cli import measuring, options
 from adahi_lab.cli.calibration import Setup
-from adahi_lab.cli.fields import with_fields
 from adahi_lab.cli.output import episode_bars, write_json
 from adahi_lab.cli.task_options import TaskName, Workers, file_name
+from adahi_ros.cli.fields import with_fields
 from adahi_ros.cli.options import number
 from adahi_ros.cli.terminal import command_line, console, say
 

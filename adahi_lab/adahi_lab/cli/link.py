@@ -13,8 +13,8 @@ import typer
 from typer import Argument, Option
 
 from adahi_lab.cli import options
-from adahi_lab.cli.fields import with_fields
 from adahi_lab.cli.output import write_json
+from adahi_ros.cli.fields import with_fields
 from adahi_ros.cli.options import number
 from adahi_ros.cli.terminal import command_line, console, say
 

@@ -14,10 +14,10 @@ from typer import Option
 from adahi_lab.cli import options
 from adahi_lab.cli.calibration import Setup
 from adahi_lab.cli.comparison import comparison_figures
-from adahi_lab.cli.fields import with_fields
 from adahi_lab.cli.output import own_name, write_json
 from adahi_lab.cli.run_report import report_bags
 from adahi_lab.cli.task_options import TaskName, Workers, file_name
+from adahi_ros.cli.fields import with_fields
 from adahi_ros.cli.options import number
 from adahi_ros.cli.terminal import console, say
 

@@ -13,8 +13,8 @@ import typer
 from typer import Argument, Option
 
 from adahi_lab.cli import learning, options, task_options
-from adahi_lab.cli.fields import with_fields
 from adahi_lab.cli.output import progress, write_json
+from adahi_ros.cli.fields import with_fields
 from adahi_ros.cli.options import Overwrite, is_shipped, replaceable
 from adahi_ros.cli.terminal import command_line, say
 from adahi_ros.core.assets import asset, shipped

@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 from typer.testing import CliRunner
 
-from adahi_lab.cli.fields import with_fields
+from adahi_ros.cli.fields import with_fields
 from adahi_ros.core.registry import argument
 
 
