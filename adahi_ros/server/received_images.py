@@ -11,6 +11,7 @@ from PIL import Image
 
 from adahi_ros.core.signature import ImageInput
 from adahi_ros.protocol.request import RequestError, RequestFault
+from adahi_ros.server.window_cache import Pixels
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, padded, resized
 from adahi_ros.vision.interface import ImageError
@@ -65,11 +66,12 @@ def pictures(inputs: Sequence[ImageInput], jpegs: Sequence[bytes]) -> dict[str, 
 def _picture(index: int, jpeg: bytes, wanted: ImageInput) -> np.ndarray:
     rows, columns = wanted.rows, wanted.columns
     try:
-        size = _size(jpeg, rows, columns)
+        size = jpeg.shape[:2] if isinstance(jpeg, Pixels) else _size(jpeg, rows, columns)
         if size[0] > rows or size[1] > columns:
             raise ImageError(f"data: {size[0]} x {size[1]} pixels, must be {rows} x {columns} at most")
         fitted = padded if wanted.padded else resized
-        return fitted(from_jpeg(jpeg), rows, columns)
+        picture = jpeg.picture if isinstance(jpeg, Pixels) else from_jpeg(jpeg)
+        return fitted(picture, rows, columns)
     except ImageError as error:
         raise RequestError(RequestFault.WRONG_SHAPE, f"images[{index}].{error}") from error
 

@@ -43,6 +43,28 @@ class ImageEncoder(Protocol):
         """
 
 
+class Pixels(bytes):
+    """An image that was never compressed, instead of a JPEG, from a door; see `doors`.
+
+    Attributes:
+        shape: (rows, columns, 3).
+    """
+
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, picture: np.ndarray) -> Pixels:
+        """Return the bytes of a picture (rows, columns, 3) uint8."""
+        made = cls(picture.tobytes())
+        made.shape = picture.shape
+        return made
+
+    @property
+    def picture(self) -> np.ndarray:
+        """The picture (rows, columns, 3) uint8."""
+        return np.frombuffer(self, np.uint8).reshape(self.shape)
+
+
 class KnownWindow(NamedTuple):
     """A window that the verifier has.
 
@@ -154,11 +176,15 @@ class WindowCache:
     def keep(self, robot_id: str, window: KnownWindow, now_s: float) -> bool:
         """Keep the window of an answered request; return whether there is room for it.
 
+        Images that are not compressed are not kept: their senders send whole windows.
+
         Args:
             robot_id: of the robot.
             window: from `complete`.
             now_s: monotonic time.
         """
+        if window.images and isinstance(window.images[0], Pixels):
+            return False
         while self._robots and now_s - next(iter(self._robots.values())).active_s > self._max_age_s:
             for gone in self._robots.popitem(last=False)[1].windows.values():
                 self._images_bytes -= gone.image_bytes

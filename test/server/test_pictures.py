@@ -16,12 +16,13 @@ from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import Request, RequestError, RequestFault
-from adahi_ros.protocol.window import SentWindows
+from adahi_ros.protocol.window import SentWindows, WireWindow
 from adahi_ros.robot.target_view import Numbers
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.received_images import pictures
 from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService
 from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.window_cache import Pixels
 from adahi_ros.vision.images import to_jpeg
 
 H = 3
@@ -125,3 +126,20 @@ def test_smaller_images_are_enlarged_and_padded_in_black() -> None:
     rows = read["wrist"][0].min(axis=(1, 2))
     assert rows.tolist() == [0, 0, rows[2], rows[3], rows[4], rows[5], 0, 0]
     assert rows[2:6].min() > 250
+
+
+def test_pictures_that_were_not_compressed_are_read_and_not_kept() -> None:
+    """Of a door's client, which sends each window whole."""
+    engine = Engine(TargetVerifier(Seeing(), "replace"), 0)
+    shown = [Pixels.of(frames(step)[name]) for step in range(H) for name in ("front", "wrist")]
+    window = WireWindow.pack(np.zeros((H, 1), np.float32), np.zeros(0, np.float32), images=shown)
+    reply = engine.verify(request(window, 7), 0.0)
+    np.testing.assert_array_equal(reply.actions, [0, 0, 10, 5, 20, 10])
+    assert not reply.window_kept
+    large = WireWindow.pack(
+        np.zeros((H, 1), np.float32),
+        np.zeros(0, np.float32),
+        images=[Pixels.of(np.zeros((9, 16, 3), np.uint8))] * 6,
+    )
+    with pytest.raises(RequestError, match=r"images\[0\].data: 9 x 16 pixels, must be 8 x 16 at most"):
+        engine.verify(request(large, 8), 0.0)
