@@ -62,6 +62,40 @@ def unpack_openpi(message: bytes) -> Value:
     return _unpack(message, _from_openpi)
 
 
+def check_values(message: bytes, most: int) -> None:
+    """Count the values in a message, before any is made: a few bytes each would keep a reader busy.
+
+    Raises:
+        PackedError: there are more than `most`.
+    """
+    at = count = 0
+    while at < len(message):
+        count += 1
+        if count > most:
+            raise PackedError(f"{len(message)} bytes with more than {most} values, must be at most so many")
+        fixed, counted = SIZES[message[at]]
+        content = int.from_bytes(message[at + 1 : at + 1 + counted], "big")
+        at += fixed + counted + content
+
+
+def _sizes(first: int) -> tuple[int, int]:
+    """Return the bytes of a value of msgpack that begins so, and of the number that has its other bytes."""
+    if 0xA0 <= first <= 0xBF:  # a short text
+        return 1 + (first & 0x1F), 0
+    if 0xC4 <= first <= 0xC9 or 0xD9 <= first <= 0xDB:  # bytes, extensions, texts
+        kind = first - 0xC4 if first < 0xD0 else first - 0xD9
+        return (2 if 0xC7 <= first <= 0xC9 else 1), 1 << kind % 3
+    if 0xD4 <= first <= 0xD8:
+        return 2 + (1 << first - 0xD4), 0
+    numbers = {0xCA: 5, 0xCB: 9, 0xDC: 3, 0xDD: 5, 0xDE: 3, 0xDF: 5}
+    if 0xCC <= first <= 0xD3:
+        return 1 + (1 << (first - 0xCC) % 4), 0
+    return numbers.get(first, 1), 0
+
+
+SIZES = [_sizes(first) for first in range(256)]
+
+
 def pack_groot(value: Value) -> bytes:
     """Write a message as Isaac GR00T reads it."""
     return _pack(value, _groot_array)

@@ -13,6 +13,7 @@ msgpack = pytest.importorskip("msgpack", reason="pip install -r requirements/rem
 
 from adahi_ros.policies.remote.packed_arrays import (  # noqa: E402
     PackedError,
+    check_values,
     pack_groot,
     pack_openpi,
     unpack_groot,
@@ -171,3 +172,36 @@ def test_a_list_or_a_mapping_of_too_many_is_refused(unpack: Any) -> None:
         unpack(msgpack.packb([0] * 70_000))
     with pytest.raises(PackedError, match="exceeds"):
         unpack(msgpack.packb({str(each): each for each in range(5000)}))
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(width=32)
+    | st.text(max_size=300)
+    | st.binary(max_size=300)
+    | st.builds(msgpack.ExtType, st.integers(0, 127), st.binary(max_size=20)),
+    lambda inside: st.lists(inside, max_size=20) | st.dictionaries(st.text(max_size=3), inside, max_size=20),
+    max_leaves=60,
+)
+
+
+def count_of(value: Any) -> int:
+    """Return the number of values in plain data, each container and each key among them."""
+    if isinstance(value, dict):
+        return 1 + sum(1 + count_of(each) for each in value.values())
+    return 1 + sum(map(count_of, value)) if isinstance(value, list) else 1
+
+
+@given(VALUES)
+def test_values_are_counted_as_msgpack_writes_them(value: Any) -> None:
+    message, count = msgpack.packb(value), count_of(value)
+    check_values(message, count)
+    with pytest.raises(PackedError, match=f"more than {count - 1} values"):
+        check_values(message, count - 1)
+
+
+@given(st.binary(max_size=200))
+def test_counting_ends_for_any_bytes(message: bytes) -> None:
+    check_values(message, len(message))
