@@ -42,7 +42,7 @@ def test_an_unknown_contract_is_refused_with_the_names_that_are_shipped(fails: F
     from adahi_lab.tasks import TASKS
 
     shipped = {path.stem for path in asset_files("config/contracts")}
-    arms = {"franka_panda", "panda_kitchen", "so101", "so101_lerobot", "ur5e"}
+    arms = {"franka_panda", "panda_droid", "panda_kitchen", "so101", "so101_lerobot", "ur5e"}
     assert shipped - arms <= set(TASKS) | {"inverted_pendulum"}
     output = fails("contract", "write", "so100")
     assert output.endswith("(did you mean 'so101'?)\n")

@@ -276,7 +276,14 @@ def test_no_other_word_of_a_contract_is_a_command_or_a_tag(word: str) -> None:
             parse_contract({**copy.deepcopy(ARM), key: value})
 
 
-WRITTEN_BY_HAND = {"franka_panda", "panda_kitchen", "so101", "so101_lerobot", "ur5e"}  # of no task
+WRITTEN_BY_HAND = {
+    "franka_panda",
+    "panda_droid",
+    "panda_kitchen",
+    "so101",
+    "so101_lerobot",
+    "ur5e",
+}  # of no task
 SHIPPED = {path.stem for path in asset_files("config/contracts")}
 
 
