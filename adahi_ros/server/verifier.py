@@ -30,8 +30,8 @@ from adahi_ros.protocol.request import PARTS_MOST, RequestError, RequestFault, s
 SAMPLES = 8  # plans that the agreement `choose` draws
 AGREEMENTS = {
     "none": "it plans from the observation alone",
-    "continue": "it continues committed actions; only flow policies can",
-    "choose": "it sends the plan, of several, that is nearest to committed actions",
+    "continue": "it continues committed actions; flow policies alone can",
+    "choose": "it sends the plan, of several, nearest to committed actions",
 }
 """How plans agree with committed actions, which a robot executes before the reply arrives."""
 

@@ -44,7 +44,7 @@ def test_every_verb_has_help_in_its_group(verb: str, run: Run) -> None:
         assert option in shown
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "lab figures", "bag evaluate"])
+@pytest.mark.parametrize("verb", ["evaluate", "lab figures", "bag evaluate", "serve openpi"])
 def test_help_loads_nothing_heavy(verb: str, loaded_by_help: Callable[[str], set[str]]) -> None:
     heavy = {"torch", "onnxruntime", "numpy", "scipy", "matplotlib", "jinja2", "rclpy", "rosbags"}
     assert heavy.isdisjoint(loaded_by_help(verb))

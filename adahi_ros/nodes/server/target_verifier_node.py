@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -35,6 +36,8 @@ from adahi_ros.nodes.server.request_scheduler import RequestScheduler
 from adahi_ros.nodes.server.robot_messages import describe
 from adahi_ros.nodes.server.target_verifier_parameters import ENGINES, TargetVerifierParameters, check_robots
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, RequestError
+from adahi_ros.server.request_queue import Turn
+from adahi_ros.server.schedule import Sender
 from adahi_ros.server.server_health import HealthWatch
 from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService
 
@@ -61,6 +64,16 @@ class TargetVerifierNode(ManagedNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Serve robots."""
+        doors = {name: door for name, door in vars(self._values.doors).items() if door.port}
+        if doors:
+            from adahi_ros.nodes.server.door_thread import open_doors
+
+            fault = open_doors(doors, self._service.targets, self._submit, self.get_logger(), self._serving)
+            if fault:
+                self.stop_serving()
+                self.last_error = fault
+                self.get_logger().error(f"cannot be activated: {fault}")
+                return TransitionCallbackReturn.FAILURE
         services = {robot: self._open_services(robot) for robot in self._values.robots or ("",)}
         if self._values.assigns:
             from adahi_ros.nodes.server.assignment_service import AssignmentService
@@ -77,6 +90,16 @@ class TargetVerifierNode(ManagedNode):
         self._serving.callback(time.sleep, PARTING_S)
         self._serving.callback(self._scheduler.dismiss)  # called before the sleep
         return super().on_activate(state)
+
+    def _submit(self, turn: Turn[Sender], read: Callable[[], Request]) -> None:
+        """Queue a door's request; called in the door's thread."""
+        if self.executor is not None:
+            self.executor.create_task(self._received_at_door, turn, read)
+
+    def _received_at_door(self, turn: Turn[Sender], read: Callable[[], Request]) -> None:
+        if self._scheduler is not None:
+            self._scheduler.receive(turn, read)
+            self._turn.request()
 
     def _received(self, robot: str, request: VerifyDraft.Request, header: object) -> None:
         if self._scheduler is not None:

@@ -13,6 +13,7 @@ from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.registry import LARGEST_INTEGER, Registry
 from adahi_ros.core.texts import NAME_LENGTH
+from adahi_ros.doors.openpi import OpenPiDoor
 from adahi_ros.doors.target_worker import TargetWorker
 from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import ParameterError, arguments_of_named, group, parameter
@@ -104,6 +105,13 @@ class CacheParameters:
 
 
 @dataclass(frozen=True)
+class DoorsParameters:
+    """Other wires to the same engine; a new door is a line here."""
+
+    openpi: OpenPiDoor = group(OpenPiDoor)
+
+
+@dataclass(frozen=True)
 class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     """Parameters of the node."""
 
@@ -126,13 +134,12 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     robots: tuple[str, ...] = parameter(
         (),
         "Robots (robot_id) with services of their own, NAME/verify_draft and NAME/describe_target; '' for "
-        "any robot on shared services, where all receive all replies",
+        "shared services, where all receive all replies",
     )
     engine: EngineParameters = group(EngineParameters)
     loads_targets: bool = parameter(
         False,
-        "Allow ~/load_target and ~/unload_target. Anyone who reaches the node may call them, and a "
-        "replaced target moves robots",
+        "Allow ~/load_target and ~/unload_target. Anyone who reaches the node may then move robots",
     )
     assigns: bool = parameter(False, "Allow ~/assign. Anyone who reaches the node may then move robots")
     device: str = parameter(
@@ -156,7 +163,7 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     temperature: float = parameter(1.0, "Temperature of the target's distributions", 1e-3, 100.0)
     added_compute_s: float = parameter(
         0.0,
-        "Delay every proposal of the target by this, s, to test a larger policy or a slower machine",
+        "Delay every proposal of the target by this, s, to test a slower machine",
         0.0,
         60.0,
     )
@@ -183,6 +190,7 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     )
     cache: CacheParameters = group(CacheParameters)
     batch: BatchParameters = group(BatchParameters)
+    doors: DoorsParameters = group(DoorsParameters)
     verification: VerificationParameters = group(VerificationParameters)
 
 

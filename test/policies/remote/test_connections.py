@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from adahi_ros.policies.interface import TargetUnavailableError  # noqa: E402
 from adahi_ros.policies.remote.groot import GrootTarget  # noqa: E402
 from adahi_ros.policies.remote.openpi import OpenPiTarget  # noqa: E402
 from adahi_ros.server.verifier import TargetVerifier  # noqa: E402
+from test.certificates import self_signed  # noqa: E402
 from test.policies.remote.groot_server import actions  # noqa: E402
 from test.policies.remote.openpi_server import PolicyServer, Serving  # noqa: E402
 from test.waiting import wait_for  # noqa: E402
@@ -377,11 +377,7 @@ def test_fields_of_connections_that_cannot_be_used_are_refused(
 
 
 def test_a_target_over_tls_and_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
-    named = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    made_by = [*made.split(), *named, "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(made_by, check=True, capture_output=True)
+    certificate, key = self_signed(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     secure = PolicyServer(ssl_context=context)

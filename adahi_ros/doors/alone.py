@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A door and an engine in one process, without ROS."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.doors.interface import Door
+from adahi_ros.doors.target_worker import TargetWorker
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import TargetUnavailableError
+from adahi_ros.protocol.request import Request
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.request_queue import Turn
+from adahi_ros.server.schedule import BatchParameters, Schedule, Sender
+from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService, target_name
+from adahi_ros.server.verifier import TargetVerifier
+
+RULE = "replace"  # clients have no drafts
+BACKEND = "onnxruntime"
+
+
+def loaded(target: str, compute: Mapping[str, object], say: Callable[[str], object]) -> LoadedTarget:
+    """Load a target, and run it once.
+
+    Args:
+        target: its file, or the name of a checkpoint.
+        compute: see `load_policy`.
+        say: called with the reason if a policy behind a server is unavailable for now.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it cannot be used; has the reason.
+    """
+    here = Path(target).expanduser()
+    policy = load_policy(
+        here.absolute() if here.is_file() else named(target, CHECKPOINTS), BACKEND, **compute
+    )
+    verifier = TargetVerifier(policy, RULE)
+    try:
+        policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))
+    except TargetUnavailableError as error:
+        say(f"target unavailable; each request tries again: {error}")
+    name = target_name("", target)
+    return LoadedTarget(Engine(TargetWorker(verifier), 0), verifier.terms.described(name), policy.device)
+
+
+class AloneFront:
+    """A `Front` on the event loop of its door.
+
+    Args:
+        targets: the first is the default.
+        batch: parameters of the batches.
+        say: called with each refusal.
+    """
+
+    def __init__(
+        self, targets: Sequence[LoadedTarget], batch: BatchParameters, say: Callable[[str], object]
+    ) -> None:
+        first, *others = targets
+        self.targets = ServedTargets(first)
+        for each in others:
+            self.targets.put(each)
+        self._loop = asyncio.get_running_loop()
+        self._later: asyncio.TimerHandle | None = None
+        self._schedule = Schedule(
+            VerificationService(self.targets),
+            batch,
+            lambda refusal, shared: say(refusal or shared),
+            self._wake,
+        )
+
+    def submit(self, turn: Turn[Sender], read: Callable[[], Request]) -> None:
+        """See `Front`."""
+        self._schedule.receive(turn, read)
+        self._serve()
+
+    def _wake(self) -> None:
+        self._loop.call_soon_threadsafe(self._serve)
+
+    def _serve(self) -> None:
+        self._schedule.serve()
+        if self._later is not None:
+            self._later.cancel()
+        wait_s = self._schedule.wait_s
+        self._later = self._loop.call_later(wait_s, self._serve) if wait_s < math.inf else None
+
+
+def serve_alone(
+    door: Door, targets: Sequence[LoadedTarget], batch: BatchParameters, say: Callable[[str], object]
+) -> None:
+    """Serve targets through a door until an exception, such as that of Ctrl-C.
+
+    Args:
+        door: closed.
+        targets: the first is the default.
+        batch: parameters of the batches.
+        say: called with lines for people.
+
+    Raises:
+        ValueError: an argument of the door cannot be used.
+    """
+    opened = door.open()
+
+    async def serve() -> None:
+        front = AloneFront(targets, batch, say)
+        say(f"serves {', '.join(front.targets.names)} at {opened.address}; Ctrl-C stops it")
+        if opened.warning:
+            say(opened.warning)
+        await opened.serve(front)
+
+    asyncio.run(serve())
