@@ -271,11 +271,16 @@ def _target_file(port: int, connections: int) -> dict[str, Any]:
     }
 
 
+def free_port() -> int:
+    """Return a port of this machine that nothing listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
 @contextmanager
 def _engine(engine: str, batch: tuple[int, float, float]) -> Iterator[int]:
     """Yield the port of a policy server while it runs."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
+    port = free_port()
     given = [engine, str(port), *map(str, batch)]
     server = subprocess.Popen([sys.executable, __file__, "serve", *given])
     try:
