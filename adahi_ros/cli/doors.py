@@ -11,6 +11,8 @@ from adahi_ros.cli.fields import with_fields
 from adahi_ros.cli.terminal import say
 from adahi_ros.doors.openpi import OpenPiDoor
 
+WAIT_S = 0.005  # for clients of the batch before: their next observation takes them milliseconds
+
 
 @with_fields
 def serve_openpi(
@@ -29,4 +31,4 @@ def serve_openpi(
     if not door.port:
         raise ValueError("--port: 0, must be from 1 to 65535; openpi's clients ask at 8000")
     targets = [loaded(each, {"device": device} if device else {}, say) for each in target]
-    serve_alone(door, targets, BatchParameters(size=batch), say)
+    serve_alone(door, targets, BatchParameters(size=batch, wait_s=WAIT_S), say)

@@ -14,7 +14,7 @@ from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.doors.interface import Door
 from adahi_ros.doors.target_worker import TargetWorker
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.interface import TargetUnavailableError
+from adahi_ros.policies.interface import Policy, TargetUnavailableError
 from adahi_ros.protocol.request import Request
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.request_queue import Turn
@@ -42,12 +42,16 @@ def loaded(target: str, compute: Mapping[str, object], say: Callable[[str], obje
     policy = load_policy(
         here.absolute() if here.is_file() else named(target, CHECKPOINTS), BACKEND, **compute
     )
-    verifier = TargetVerifier(policy, RULE)
     try:
         policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))
     except TargetUnavailableError as error:
         say(f"target unavailable; each request tries again: {error}")
-    name = target_name("", target)
+    return target_of(policy, target_name("", target))
+
+
+def target_of(policy: Policy, name: str) -> LoadedTarget:
+    """Return a policy as a target of this name, for clients without drafts."""
+    verifier = TargetVerifier(policy, RULE)
     return LoadedTarget(Engine(TargetWorker(verifier), 0), verifier.terms.described(name), policy.device)
 
 

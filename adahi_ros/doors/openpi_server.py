@@ -42,7 +42,7 @@ from adahi_ros.server.schedule import Sender
 from adahi_ros.server.service import LoadedTarget
 
 VALUES_MOST = 4096  # in a message; an array has about ten
-MESSAGE_BYTES = 65536  # of a message, beside the numbers and images that a target reads
+MESSAGE_BYTES = 1 << 20  # of a message, beside what a target reads: for cameras that it does not read
 HANDSHAKE_S = 5.0
 PATIENCE_S = 10.0  # until a client that has to wait gets an error
 RETRY_S = 0.01  # where it is unknown when to ask again
@@ -168,9 +168,9 @@ class OpenedOpenPi(OpenDoor):
                     each.end()
 
     def _most_bytes(self, front: Front) -> int:
-        """Return the size of the largest message, with room for cameras that no target reads."""
+        """Return the size of the largest message."""
         signatures = [front.targets.named(name).description.signature for name in front.targets.names]
-        return MESSAGE_BYTES + 2 * max(ObservationReader(each, self.file).most_bytes() for each in signatures)
+        return MESSAGE_BYTES + max(ObservationReader(each, self.file).most_bytes() for each in signatures)
 
     def client(self, request: Any) -> str | None:
         """Return the name of the client that sent a request of HTTP; None without one of the tokens.

@@ -37,8 +37,8 @@ class BatchParameters:
     size: int = argument(SIZE, "Largest number of robots in a batch; 1 for one by one", 1, 1024)
     wait_s: float = argument(
         0.0,
-        "How long the first request of a batch waits for others, s; requests that arrive during a "
-        "batch join the next one anyway",
+        "How long a batch waits for more requests, s, from robots that had a reply or waited as the last "
+        "batch ended",
         0.0,
         10.0,
     )
@@ -94,6 +94,8 @@ class Schedule:
         self._admission = Admission(batch.quota_hz)
         self._most_waited = 0
         self._all_held = False
+        self._finished_s = -math.inf  # the end of the last batch, and how many robots may ask next
+        self._expected = batch.size
         self._in_flight: list[tuple[Batch, list[Turn[Sender]], float]] = []
         self._refuses_late = batch.late == "refuse"
 
@@ -108,15 +110,18 @@ class Schedule:
             return 0.0
         if not len(self._waiting) or self._all_held:
             return math.inf
-        if len(self._waiting) >= self._batch.size:
+        if len(self._waiting) >= min(self._batch.size, self._expected):
             return 0.0
-        return max(0.0, self._waiting.oldest_s + self._batch.wait_s - self._clock())
+        since_s = max(self._waiting.oldest_s, self._finished_s)
+        return max(0.0, since_s + self._batch.wait_s - self._clock())
 
     def serve(self) -> bool:
         """Serve the next requests; return whether there were any."""
         if self.wait_s > 0.0:
             return False
         self._finish()
+        if self.wait_s > 0.0:
+            return True
         if self._refuses_late:
             for late in self._waiting.take_late(self._clock()):
                 self._refuse(late, self._admission.late(len(self._waiting)))
@@ -146,7 +151,11 @@ class Schedule:
             batch, turns, started_s = each
             side_by_side = len(self._in_flight)
             self._in_flight.remove(each)
-            now_s = self._clock()
+            self._all_held = False
+            # Robots that ask again at once would otherwise miss the next batch, which has only those that
+            # came too late for this one, and so on for ever.
+            self._expected = len(turns) + len(self._waiting)
+            now_s = self._finished_s = self._clock()
             replies = self._verification.finish(batch, now_s)
             took_s = now_s - started_s
             self._verification.spent(len(turns), took_s)
