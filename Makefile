@@ -59,7 +59,7 @@ closure: setup  ## list what robot and verifier load of this package with the me
 constraints: setup  ## resolve requirements/constraints.txt again, for all Python versions
 	.venv/bin/pip install --quiet uv
 	cat requirements/robot.txt requirements/demo.txt requirements/runtime.txt requirements/remote_targets.txt requirements/tune.txt \
-	    requirements/ray.txt requirements/dev.txt requirements/docs.txt requirements/ros.txt | \
+	    requirements/metrics.txt requirements/ray.txt requirements/dev.txt requirements/docs.txt requirements/ros.txt | \
 	    .venv/bin/uv pip compile --universal --python-version 3.10 --upgrade --no-annotate \
 	    --custom-compile-command "make constraints" --no-emit-index-url -o requirements/constraints.txt -
 

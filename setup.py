@@ -39,7 +39,10 @@ setup(
     ],
     python_requires=">=3.10",
     install_requires=["setuptools"],
-    extras_require={"ray": required("ray.txt"), "tests": ["pytest"]},  # colcon test looks for it
+    extras_require={
+        **{name: required(f"{name}.txt") for name in ("metrics", "ray")},
+        "tests": ["pytest"],  # colcon test looks for it
+    },
     zip_safe=True,
     maintainer=MAINTAINER.text,
     maintainer_email=MAINTAINER.get("email"),

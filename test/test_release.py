@@ -29,6 +29,7 @@ KEYS = {"PIL": "python3-pil", "yaml": "python3-yaml", "ament_index_python": "ame
 FOR_SOME = (
     "runtime",
     "remote_targets",
+    "metrics",
     "tune",
     "ray",
     "metaworld",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,6 +43,10 @@ def top(
     as_json: Annotated[
         bool, Option("--json", help="Print the figures as JSON, a line every second.")
     ] = False,
+    port: Annotated[
+        int, Option("--serve", min=0, max=65535, help="Serve the figures to Prometheus at this port.")
+    ] = 0,
+    host: Annotated[str, Option(help="Address where --serve listens.")] = "127.0.0.1",
 ) -> None:
     """Watch running robots: rate, requests, fallbacks, latency, link, safety. Ctrl-C ends it.
 
@@ -53,7 +58,9 @@ def top(
         domain = next(iter(held_domains()), None)
     try:
         with leaving_on(signal.SIGINT, signal.SIGTERM), Watcher(namespace, domain, seconds) as watcher:
-            if once or not (as_json or console.is_terminal):
+            if port:
+                _serve(watcher, host, port)
+            elif once or not (as_json or console.is_terminal):
                 _show_once(watcher, seconds, as_json)
             elif as_json:
                 _print_lines(watcher)
@@ -94,6 +101,18 @@ def _show_once(watcher: Watcher, seconds: float, as_json: bool) -> None:
         say(json.dumps(robots))
     else:
         console.print(TopView(robots, f"domain {watcher.domain}"))
+
+
+def _serve(watcher: Watcher, host: str, port: int) -> None:
+    from adahi_ros.nodes.common.metrics_server import MetricsServer
+    from adahi_ros.nodes.monitoring.robot_metrics import RobotMetrics
+
+    metrics = RobotMetrics()
+    with closing(MetricsServer("--serve", host, port, metrics.collect)):
+        say(f"serves http://{host}:{port}/metrics; Ctrl-C ends it")
+        while True:
+            watcher.listen(LINE_S)
+            metrics.robots = watcher.figures()
 
 
 def _print_lines(watcher: Watcher) -> None:

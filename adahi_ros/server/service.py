@@ -309,7 +309,7 @@ class VerificationService:
     def served(self, request: Request, replied: Reply | Exception, now_s: float) -> Served:
         """Return what to send and to log for a request, from an engine's reply or from its fault."""
         if isinstance(replied, Reply):
-            self.counts.replies[STATUS_NAMES[replied.status]] += 1
+            self.counts.add(request.robot_id, STATUS_NAMES[replied.status])
             shared = self._sessions.received(request.robot_id, request.session, now_s)
             what = f"robot_id: {request.robot_id!r}, two robots use this name, must be unique for each robot"
             return Served(replied, shared=what if shared else "")
@@ -343,14 +343,13 @@ class VerificationService:
         return self._refused(request, INTERNAL_ERROR, message)
 
     def _refused(self, request: Request, status: int, message: str, retry_after_s: float = 0.0) -> Reply:
-        self.counts.replies[STATUS_NAMES[status]] += 1
+        self.counts.add(request.robot_id, STATUS_NAMES[status])
         return Reply(status, shortened(message), *request.about, retry_after_s=retry_after_s)
 
     def spent(self, requests: int, took_s: float) -> None:
         """Count how long a batch of requests took."""
-        self.counts.batches += 1
-        self.counts.served += requests
-        self.counts.compute_ms += 1e3 * took_s
+        self.counts.batch_sizes.add(requests)
+        self.counts.batch_s.add(took_s)
         self.counts.recent_ms.append(1e3 * took_s)
 
     def unheard(self, request: Request, reliability: str) -> str:

@@ -6,10 +6,11 @@ import json
 import os
 import pty
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -106,6 +107,31 @@ def test_once_prints_figures_as_a_table_or_as_json(
     assert (table_process.returncode, errors) == (0, "")
     assert "/r1/draft_status" in out
     assert "control rate" in out
+
+
+def test_figures_are_served_to_prometheus_until_the_signal(
+    domain: int, start: Callable[..., subprocess.Popen[str]]
+) -> None:
+    pytest.importorskip("prometheus_client")
+    from test.nodes.test_metrics_server import samples
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        _, errors = start("--serve", port).communicate(timeout=DEADLINE_S)
+        assert errors.startswith(
+            f"adahi: --serve: {port}, cannot listen at '127.0.0.1' (Address already in use)"
+        )
+    process = start("--serve", port)
+    assert process.stdout is not None
+    said = process.stdout.readline()
+    assert said == f"serves http://127.0.0.1:{port}/metrics; Ctrl-C ends it\n"
+    url = said.split()[1].rstrip(";")
+    seen = "adahi_robot_control_rate_hertz", (("robot", "r1"), ("topic", "/r1/draft_status"))
+    with robot(domain, "/r1") as observer:
+        observer.wait_until(lambda: samples(url).get(seen, 0.0) > 0.0, DEADLINE_S, "the robot")
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, out, errors) == (0, "", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

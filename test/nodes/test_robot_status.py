@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.nodes.monitoring.robot_status import LINK_FIGURES, STATUS_TYPE, SeenRobot, SeenRobots
+from adahi_ros.nodes.monitoring.robot_status import (
+    LINK_FIGURES,
+    ROBOTS_MOST,
+    STATUS_TYPE,
+    SeenRobot,
+    SeenRobots,
+)
 from adahi_ros.protocol.records import Reason, StepRecord
 
 Make = Callable[..., StepRecord]
@@ -220,6 +226,8 @@ def test_without_a_namespace_all_robots_are_shown_ordered_by_topic() -> None:
     topics = [each["topic"] for each in fleet.figures(0.0)]
     assert topics == ["/r1/draft_status", "/r2/arm/renamed", "/r2/draft_status", "/r22/draft_status"]
     assert not fleet.elsewhere
+    fleet.find({f"/{number}/draft_status": [STATUS_TYPE] for number in range(1000)}, published)
+    assert len(fleet.robots) == ROBOTS_MOST
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from adahi_ros.core.health_level import Level
-from adahi_ros.server.server_health import Counts, HealthWatch
+from adahi_ros.server.server_health import NAMED_MOST, OTHERS, Buckets, Counts, HealthWatch
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,10 @@ def test_troubles(counts: Counts, shared: dict[str, int], serving: bool, level: 
 
 
 def test_figures_by_hand() -> None:
-    counts = Counts(
-        Counter(ok=4, window_unknown=2, wrong_shape=1), refused=1, compute_ms=7.0, batches=2, served=7
-    )
+    counts = Counts(replies=Counter(ok=4, window_unknown=2, wrong_shape=1), refused=1)
+    for took_s, requests in ((0.003, 3), (0.004, 4)):
+        counts.batch_s.add(took_s)
+        counts.batch_sizes.add(requests)
     counts.recent_ms.extend([1.0, 2.0, 1.0, 1.0])
     machine = {"device": "cuda:0", "memory_bytes": 7}
     assert HealthWatch().report(counts, {"arm": 1, "leg": 2}, waiting_most=3, machine=machine).values == {
@@ -66,3 +67,31 @@ def test_news_are_since_the_report_before_and_a_shared_name_stays() -> None:
     shared = "two robots are named 'arm': sessions have come back 1 times"
     assert messages == ["2 requests refused", shared, shared, "1 requests refused"]
     assert watch.report(Counts(refused=3), {}).level is Level.OK
+
+
+def test_a_bucket_has_the_values_up_to_its_bound() -> None:
+    buckets = Buckets((1, 2.5))
+    for value in (0.0, 1.0, 1.5, 2.5, 2.6, 100.0):
+        buckets.add(value)
+    assert (buckets.counts, buckets.total) == ([2, 2, 2], pytest.approx(107.6))
+
+
+def test_invented_names_have_one_count_together_and_known_ones_their_own() -> None:
+    counts = Counts(Counter({"named": 0}))
+    for number in range(1000):
+        counts.add(f"invented {number}", "busy")
+        counts.add("named", "ok")
+    counts.add("a\nb", "ok")  # a new name, too late
+    assert len(counts.robots) == NAMED_MOST + 1
+    assert (counts.robots["named"], counts.robots[OTHERS]) == (1000, 1000 - (NAMED_MOST - 1) + 1)
+    assert counts.replies == {"busy": 1000, "ok": 1001}
+
+
+@pytest.mark.parametrize(
+    ("robot_id", "shown"),
+    [("a\nb", "a?b"), ("x" * 65, "x" * 61 + "..."), ("\ud800", "?"), ("Größe-2", "Größe-2")],
+)
+def test_a_name_is_counted_as_it_can_be_shown(robot_id: str, shown: str) -> None:
+    counts = Counts()
+    counts.add(robot_id, "ok")
+    assert counts.robots == {shown: 1}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Figures = Mapping[str, Any]
 """A robot's figures, as JSON has them."""
 STATUS_TYPE = "adahi_msgs/msg/DraftStatus"
+ROBOTS_MOST = 256
 PERCENTILES = {"p50": 50, "p95": 95}
 LEVELS = {b"\0": "OK", b"\1": "WARN", b"\2": "ERROR", b"\3": "STALE"}  # as numbered in DiagnosticStatus
 LINK_FIGURES = (
@@ -150,7 +151,7 @@ class SeenRobot:
 class SeenRobots:
     """The robots among the topics of a domain. A robot that is gone stays in the list, and its age grows.
 
-    Every published topic of type DraftStatus is a robot, whatever its name.
+    Every published topic of type DraftStatus is a robot, whatever its name; the first `ROBOTS_MOST` are kept.
 
     Args:
         namespace: of the robots, including namespaces below it; empty for all.
@@ -180,7 +181,7 @@ class SeenRobots:
                 continue
             if not topic.startswith(self._inside):
                 self.elsewhere.add(topic)
-            elif published(topic):
+            elif len(self.robots) < ROBOTS_MOST and published(topic):
                 self.robots[topic] = SeenRobot(topic, self._window_s)
                 found.append(self.robots[topic])
         return found

@@ -4,7 +4,7 @@
 Serves `verify_draft` (adahi_msgs/VerifyDraft) and `describe_target` (adahi_msgs/DescribeTarget), or
 `NAME/verify_draft` and `NAME/describe_target` for each robot in the parameter `robots`; `~/load_target`
 (adahi_msgs/LoadTarget), `~/unload_target` (adahi_msgs/UnloadTarget) and `~/assign` (adahi_msgs/Assign).
-Publishes `assignments` (adahi_msgs/Assignments) and /diagnostics.
+Publishes `assignments` (adahi_msgs/Assignments) and /diagnostics. Serves metrics to Prometheus.
 """
 
 from __future__ import annotations
@@ -164,8 +164,16 @@ class TargetVerifierNode(ManagedNode):
         self._opened.callback(DiagnosticsPublisher(self, "verifier", "verification", self._health).destroy)
         for each in others:
             self._service.targets.put(each)
+        if values.metrics_port:
+            from adahi_ros.nodes.server.verifier_metrics import serve_metrics
+
+            self._opened.callback(serve_metrics(values, self._service, self._waiting).close)
         for each in targets:
             self._log_target(each)
+
+    def _waiting(self) -> int | None:
+        """Return how many requests wait; None while inactive."""
+        return None if self._scheduler is None else len(self._scheduler)
 
     def _log_target(self, target: LoadedTarget) -> None:
         description = target.description

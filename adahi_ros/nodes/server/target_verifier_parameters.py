@@ -188,6 +188,10 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         "reply. '' for none",
         optional=True,
     )
+    metrics_port: int = parameter(0, "Port of the metrics for Prometheus; 0 for none", 0, 65535)
+    metrics_host: str = parameter(
+        "127.0.0.1", "Address where it listens; who reaches it may read the metrics"
+    )
     cache: CacheParameters = group(CacheParameters)
     batch: BatchParameters = group(BatchParameters)
     doors: DoorsParameters = group(DoorsParameters)

@@ -138,7 +138,7 @@ def test_replies_go_out_when_they_are_there_and_waiting_threads_wake() -> None:
     front.first.say(0)
     front.first.say(2)
     assert front.serve() == [(0, OK, 0.0), (2, OK, 0.0)]
-    assert front.service.counts.served == 3
+    assert front.service.counts.batch_sizes.total == 3
 
 
 def test_a_target_that_is_busy_does_not_hold_up_another() -> None:
