@@ -7,7 +7,7 @@ OTHER := $(filter-out jazzy,$(ROS))
 VENV := .venv$(if $(OTHER),-$(OTHER))
 LEROBOT := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/adahi_ros/lerobot/venv
 WITH_LEROBOT := test/policies/remote/test_lerobot_target.py test/system/test_lerobot_drive.py \
-    adahi_lab/test/datasets/test_filmed_dataset.py
+    adahi_lab/test/datasets/test_filmed_dataset.py test/bags/test_rerun_recording.py test/cli/test_top.py
 TESTS := $(if $(OTHER),test/nodes test/system,test)
 
 .DEFAULT_GOAL := help
@@ -59,7 +59,7 @@ closure: setup  ## list what robot and verifier load of this package with the me
 constraints: setup  ## resolve requirements/constraints.txt again, for all Python versions
 	.venv/bin/pip install --quiet uv
 	cat requirements/robot.txt requirements/demo.txt requirements/runtime.txt requirements/remote_targets.txt requirements/tune.txt \
-	    requirements/metrics.txt requirements/ray.txt requirements/dev.txt requirements/docs.txt requirements/ros.txt | \
+	    requirements/metrics.txt requirements/rerun.txt requirements/ray.txt requirements/dev.txt requirements/docs.txt requirements/ros.txt | \
 	    .venv/bin/uv pip compile --universal --python-version 3.10 --upgrade --no-annotate \
 	    --custom-compile-command "make constraints" --no-emit-index-url -o requirements/constraints.txt -
 

@@ -40,7 +40,7 @@ setup(
     python_requires=">=3.10",
     install_requires=["setuptools"],
     extras_require={
-        **{name: required(f"{name}.txt") for name in ("metrics", "ray")},
+        **{name: required(f"{name}.txt") for name in ("metrics", "ray", "rerun")},
         "tests": ["pytest"],  # colcon test looks for it
     },
     zip_safe=True,

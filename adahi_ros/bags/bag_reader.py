@@ -95,6 +95,12 @@ def read_bag(
             raise BagError(f"{path}: {absolute(topic, namespace)}: no messages, expected at least one")
 
 
+def topics_in(path: Path, on_loss: OnLoss | None = None) -> dict[str, str]:
+    """Return the topics of a bag, with their types; for arguments and errors see `read_bag`."""
+    with _faults_of(path), _opened(path, on_loss) as reader:
+        return {each.topic: each.msgtype for each in reader.connections}
+
+
 @contextmanager
 def _faults_of(path: Path) -> Iterator[None]:
     """Name the bag, and its file, in any error of the library for a damaged bag."""

@@ -23,6 +23,7 @@ ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_m
 RUNTIME = ("torch", "gymnasium", "gymnasium_robotics", "mujoco", "minari", "onnx", "onnxscript", "pyarrow")
 NEEDED = {
     **dict.fromkeys(ROS, "a sourced ROS 2 with adahi_msgs built, or 'make setup'"),
+    "rerun": "pip install -r requirements/rerun.txt",
     **dict.fromkeys(RUNTIME, "'make setup', or pip install -r requirements/runtime.txt"),
 }
 STOPPED = 130  # what shells expect after Ctrl-C

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -93,3 +94,20 @@ def recover_bag(
     for topic, count in found.others.items():
         say(f"{bag}: {topic}: left out, {count} messages that are not CDR")
     say(f"{out}: {sum(found.counts.values())} messages of {len(found.counts)} topics")
+
+
+def show_bag(
+    bag: Annotated[Path, Argument(help="Bag: a folder, or a single .mcap or .db3 file.")],
+    out: Annotated[str, Option(help="File to write, .rrd; 'viewer' opens Rerun.")] = "viewer",
+    namespace: options.Namespace = "",
+) -> None:
+    """Show a bag in Rerun: observations, actions, plans and status."""
+    from adahi_ros.bags.bag_reader import read_bag, topics_in
+    from adahi_ros.bags.rerun_recording import RerunRecording
+
+    found = topics_in(bag)
+    with closing(RerunRecording(out, namespace)) as recording:
+        kinds = {topic: kind for topic, kind in found.items() if recording.shows(topic, kind)}
+        for received in read_bag(bag, {}, kinds):
+            recording.add(received.topic, received.message, received.received_ns)
+    say(f"{bag}: {len(kinds)} topics in {out}")

@@ -43,6 +43,9 @@ def top(
     as_json: Annotated[
         bool, Option("--json", help="Print the figures as JSON, a line every second.")
     ] = False,
+    rerun: Annotated[
+        str, Option(help="Record topics for Rerun into this file, .rrd; 'viewer' opens Rerun.")
+    ] = "",
     port: Annotated[
         int, Option("--serve", min=0, max=65535, help="Serve the figures to Prometheus at this port.")
     ] = 0,
@@ -60,6 +63,8 @@ def top(
         with leaving_on(signal.SIGINT, signal.SIGTERM), Watcher(namespace, domain, seconds) as watcher:
             if port:
                 _serve(watcher, host, port)
+            elif rerun:
+                _record(watcher, namespace, rerun)
             elif once or not (as_json or console.is_terminal):
                 _show_once(watcher, seconds, as_json)
             elif as_json:
@@ -113,6 +118,16 @@ def _serve(watcher: Watcher, host: str, port: int) -> None:
         while True:
             watcher.listen(LINE_S)
             metrics.robots = watcher.figures()
+
+
+def _record(watcher: Watcher, namespace: str, out: str) -> None:
+    from adahi_ros.bags.rerun_recording import RerunRecording
+
+    say("records; Ctrl-C ends it")
+    with closing(RerunRecording(out, namespace)) as recording:
+        while True:
+            watcher.record(recording)
+            watcher.listen(LINE_S)
 
 
 def _print_lines(watcher: Watcher) -> None:

@@ -21,6 +21,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "lerobot drive": "adahi_ros.cli.lerobot:drive",
         "record": "adahi_ros.cli.bags:record",
         "bag repair": "adahi_ros.cli.bags:recover_bag",
+        "bag rerun": "adahi_ros.cli.bags:show_bag",
         "serve fleet": "adahi_ros.cli.fleet_up:up",
         "serve openpi": "adahi_ros.cli.doors:serve_openpi",
         "keys": "adahi_ros.cli.security:secure",
@@ -33,7 +34,7 @@ OURS = VerbHelp(
     groups={
         "contract": "Contracts: what a robot's observation and action are made of.",
         "lerobot": "Policies and arms of LeRobot's: the files of a robot, and a driver.",
-        "bag": "A robot's bags: repair them.",
+        "bag": "A robot's bags: repair them, show them in Rerun.",
         "serve": "Serve policies to robots.",
     },
     settings={"lerobot drive": {"allow_extra_args": True, "ignore_unknown_options": True}},

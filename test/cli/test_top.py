@@ -11,6 +11,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from adahi_msgs.msg import DraftStatus
 
 from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_lab.nodes.observer import Observer
+from test.bags.test_rerun_recording import columns
 
 DEADLINE_S = 60.0
 PROGRAM = "from adahi_ros.cli.app import main; main()"
@@ -132,6 +135,23 @@ def test_figures_are_served_to_prometheus_until_the_signal(
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, out, errors) == (0, "", "")
+
+
+def test_a_running_robot_is_recorded_for_rerun_until_the_signal(
+    domain: int, start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    pytest.importorskip("rerun")
+    file = tmp_path / "live.rrd"
+    process = start("--rerun", str(file))
+    with robot(domain, "/r1") as observer:
+        both = partial(observer.node.count_subscribers, "/r1/draft_status")  # its figures, and its recording
+        observer.wait_until(lambda: both() == 2, DEADLINE_S, "subscriptions")
+        size = file.stat().st_size
+        observer.wait_until(lambda: file.stat().st_size > size, DEADLINE_S, "messages")
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, out, errors) == (0, "records; Ctrl-C ends it\n", "")
+    assert columns(file)["/r1/draft_status/threshold"] == "Scalars"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -12,13 +12,15 @@ from functools import partial
 from adahi_msgs.msg import DraftStatus, LinkState, SafetyState
 from diagnostic_msgs.msg import DiagnosticArray
 
+from adahi_ros.bags.rerun_recording import RerunRecording
 from adahi_ros.nodes.common.graph import publishers_of
 from adahi_ros.nodes.common.listener import POLL_S, Listener
 from adahi_ros.nodes.common.messages import from_status
-from adahi_ros.nodes.common.qos import LISTENING
+from adahi_ros.nodes.common.qos import LISTENING, message_type
 from adahi_ros.nodes.monitoring.robot_status import Figures, SeenRobot, SeenRobots
 
 LOOK_S = 0.5  # between searches for new robots
+TOPICS_MOST = 256
 
 
 class Watcher(Listener):
@@ -37,6 +39,7 @@ class Watcher(Listener):
         self._fleet = SeenRobots(namespace, window_s)
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, LISTENING)
         self._next_look_s = 0.0
+        self._recorded: set[str] = set()
 
     def listen(self, seconds: float) -> None:
         """Receive messages for a time, also from robots that appear meanwhile."""
@@ -53,6 +56,19 @@ class Watcher(Listener):
         while not self._fleet.robots and (left_s := end_s - time.monotonic()) > 0:
             self.listen(min(POLL_S, left_s))
         return bool(self._fleet.robots)
+
+    def record(self, recording: RerunRecording) -> None:
+        """Subscribe to topics that a recording shows and that are new."""
+        for topic, (kind, *_) in self.node.get_topic_names_and_types():
+            wanted = topic not in self._recorded and recording.shows(topic, kind)
+            if not wanted or len(self._recorded) == TOPICS_MOST:
+                continue
+            self._recorded.add(topic)
+
+            def on_message(message: object, topic: str = topic) -> None:
+                recording.add(topic, message, time.time_ns())
+
+            self.node.create_subscription(message_type(kind), topic, on_message, LISTENING)
 
     @property
     def elsewhere(self) -> set[str]:
