@@ -18,7 +18,7 @@ from adahi_ros.nodes.launching.modules import MODULES
 ROOT = Path(__file__).resolve().parents[1]
 MOST_WORDS = 36_000  # of all user pages, the reference among them
 MOST_RESEARCH_WORDS = 15_000  # of all research pages, without the tables that commands wrote
-PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
 
 
 def anchors(page: Path) -> set[str]:

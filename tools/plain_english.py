@@ -13,7 +13,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("adahi_ros", "adahi_lab/adahi_lab", "adahi_lab/launch", "adahi_msgs", "launch")
-CHECKED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.rst", "adahi_lab/CHANGELOG.rst", "docs", *CODE)
+CHECKED = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "QUALITY_DECLARATION.md",
+    "CHANGELOG.rst",
+    "adahi_lab/CHANGELOG.rst",
+    "docs",
+    *CODE,
+)
 PAGES = (".md", ".rst")
 SUFFIXES = (*PAGES, ".py", ".msg", ".srv", ".action")
 LONGEST = 35  # words of a sentence on a page
