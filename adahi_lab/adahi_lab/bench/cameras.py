@@ -233,9 +233,9 @@ def play(comparison: Comparison, method: str, view: str, numbers: Sequence[int])
         action = controller.finish(step, verdict, requested)
         controller.executed(action)
         world.step(action)
-        refused = np.zeros_like(active)  # a refusal would have raised an error
+        refused = np.zeros_like(active)  # a refusal would have raised an error; and no robot is held
         of_step = active, requested, step.deviation, step.score, accepted, step.intended, action, refused
-        rows.append((*of_step, controller.held.age(step.index)))
+        rows.append((*of_step, controller.held.age(step.index), refused))
     return Played(
         Log(*(np.stack(column) for column in zip(*rows, strict=True))),
         world.success,

@@ -96,17 +96,26 @@ def evaluate(
         ),
     ] = True,
     action_noise: ActionNoise = 0.0,
+    delay: Annotated[
+        int | None,
+        Option(min=0, help="Control steps from every request to its reply. Default: no link; 0 with --loss."),
+    ] = None,
+    loss: Annotated[float, number("Share of round trips that are lost, below 1.", 0.0)] = 0.0,
     *,
     setup: Setup,
     json_file: options.JsonFile = None,
 ) -> None:
     """Compare methods on the same episodes, in process.
 
+    With --delay or --loss every request has them, also an episode's first: the robot is held until it has a
+    reply, and its world goes on.
+
     In the table, TR is the share of steps with a request. TSR (true skip ratio) is the share of the other
     steps with a draft that the target would have accepted; it is empty for plans.
     """
     from adahi_lab.evaluation.episodes import evaluation_episodes
     from adahi_lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among
+    from adahi_lab.evaluation.step_link import StepLink
     from adahi_lab.evaluation.swaps import Swap, SwappedWorld
     from adahi_lab.methods.file_methods import is_file_method
     from adahi_lab.methods.methods import for_task, parse_methods
@@ -118,6 +127,7 @@ def evaluate(
     swapped = Swap(swap, push) if swap else Swap(displace, what="thing") if displace else None
     if swapped is not None:
         SwappedWorld(task, swapped)
+    link = StepLink(delay or 0, loss=loss) if loss or delay is not None else None
     files, seed = setup.files(task), setup.seed
     compared = with_best(COMPARED, task, files.folder)
     names = parse_methods(for_task(",".join(methods or [compared]), file_name(task), files.folder), own=True)
@@ -126,11 +136,12 @@ def evaluate(
     reference_among(names, against)
     found = setup.calibrated(task, files, workers, names)
     with episode_bars(names, episodes) as move:
-        comparison = Comparison(task, files, found, seed, swap=swapped, action_noise=action_noise)
+        comparison = Comparison(task, files, found, seed, link, swapped, action_noise)
         figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, move, against)
     change = f", goals change at step {swap}, {'' if push else 'no '}push" if swap else ""
     change += f", things displaced at step {displace}" if displace else ""
     change += _shaken(action_noise)
+    change += f", every reply {link.delay} steps late, {link.loss:g} of them lost" if link else ""
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}{change}"))
     paired = paired_table(figures)
     if paired is not None:
@@ -139,6 +150,8 @@ def evaluate(
     written = comparison_figures(comparison, episodes, figures)
     if swapped is not None:
         written["swap"] = asdict(swapped)
+    if link is not None:
+        written["link"] = asdict(link)
     if action_noise:
         written["action_noise"] = action_noise
     write_json(json_file, written)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
@@ -34,6 +35,7 @@ from adahi_lab.tasks import goal_is_for_target, make, make_evaluated
 from adahi_lab.tasks.demonstrations import collect_parallel
 from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.assets import asset, shipped
+from adahi_ros.robot.prefetch import PATIENCE_S
 
 BATCH = 100  # episodes side by side; fixed, because a network's rounding may depend on the batch size
 HELD_OUT_EPISODES = 50
@@ -116,8 +118,9 @@ class Comparison:
         policies = self.files.load()
         if goal_is_for_target(self.task):
             policies.check_goal_is_for_target()
-        field = make(self.task).spec.command_field
-        across = None if self.link is None else Across(self.link, field)
+        spec = make(self.task).spec
+        patience = math.ceil(PATIENCE_S * spec.control_rate_hz)
+        across = None if self.link is None else Across(self.link, spec.command_field, patience)
         return Bench(self.task, policies, self.calibration, across)
 
     def world(self) -> Task | WorldAround:
@@ -246,8 +249,9 @@ def outcome_figures(outcome: Outcome) -> Figures:
         "subtasks_completed": float(outcome.completed.sum(axis=1).mean()),
         **log.rates(),
         "steps_per_episode": float(log.active.sum() / episodes),
+        "steps_to_success": float(log.active[:, outcome.success].sum() / successes) if successes else None,
+        "held_share": float(log.held[log.active].mean()),
         "calls_per_episode": calls / episodes,
-        "calls_per_success": calls / successes if successes else None,
         "refused": int(log.refused[log.active].sum()),
         "information_age": information_age(log.age, log.active),
     }

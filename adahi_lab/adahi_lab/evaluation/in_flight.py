@@ -48,24 +48,32 @@ class _Reply:
 class InFlight:
     """Replies that take control steps; a robot has at most one pending request.
 
+    Across a link every request has its delay and loss, also an episode's first one: the robot is held until
+    it has a reply, and its world goes on. Without a link a robot without a plan gets the reply at once, as in
+    lockstep (`robot/lockstep_loop.py`), where robot and world rest until it arrives.
+
     A robot with plans continues with its current plan. Across a link it requests as the robot's node does
-    (`robot/prefetch.py`): if its gate says so, or if the plan is not longer than a usual reply time.
+    (`robot/prefetch.py`): if its gate says so, or if the plan is not longer than a usual reply time. A lost
+    request for a lasting reply, such as an intent, is sent again as late as the node does.
     A robot with drafts is held from the request on. It executes the reply for one control period, then drafts
-    again. If the reply is lost, it times out and requests with a new draft. In both cases robot and world
-    rest until the episode's first reply.
+    again. If the reply is lost, it times out and requests with a new draft.
 
     Args:
         controller: gets the replies.
         batch: B.
         late: control steps from request to reply, at least; 0 for within the step.
         course: of the link; None without a link.
+        patience: control steps until another request for a lasting reply, at least.
     """
 
-    def __init__(self, controller: Controller, batch: int, late: int, course: LinkCourse | None) -> None:
+    def __init__(
+        self, controller: Controller, batch: int, late: int, course: LinkCourse | None, patience: int = 0
+    ) -> None:
         self._controller = controller
         self._late = late
         self._course = course
         self._waits = course is not None and controller.drafts
+        self._patience = 0 if controller.held.steps is None else patience
         self._usual = late if course is None else max(late, course.link.usual)
         self._replies: list[_Reply] = []
         self._come: list[Arrived] = []  # replies to drafts at the present step
@@ -140,7 +148,7 @@ class InFlight:
             return Arrived(verdict, transmit)
         if verdict is not None:
             taken, lost = self._round_trip(step.index)
-            at_once = transmit & (self._begins(step) | ((taken == 0) & ~lost))
+            at_once = transmit & (self._rests(step) | ((taken == 0) & ~lost))
             later = transmit & ~at_once
             if later.any():
                 due = step.index + taken
@@ -157,16 +165,14 @@ class InFlight:
             count = len(self._waiting)
             return np.full(count, self._late), np.zeros(count, dtype=bool)
         taken, lost = self._course.round_trip(step)
-        return np.maximum(taken, self._late), lost
+        return np.maximum(taken, np.where(lost, max(self._late, self._patience), self._late)), lost
 
-    def _begins(self, step: Step) -> np.ndarray:
-        """Return the robots (B,) without a first reply; they and their worlds rest until it arrives."""
-        if self._waits:
-            return np.full(len(self._waiting), step.index == 0)
-        if self._cancelled:
+    def _rests(self, step: Step) -> np.ndarray:
+        """Return the robots (B,) that rest with their worlds until the reply; see the class."""
+        if self._course is not None or self._cancelled:
             return np.zeros(len(self._waiting), dtype=bool)
         idle: np.ndarray = np.isnan(step.intended).any(axis=1)
-        return idle if self._course is None else idle & np.isinf(self._plan.since(step.index))
+        return idle
 
     def _remember(self, come: Arrived, step: int) -> None:
         assert come.verdict is not None

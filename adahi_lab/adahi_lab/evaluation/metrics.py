@@ -86,7 +86,7 @@ def true_skip_ratio(transmitted: np.ndarray, accepted: np.ndarray, active: np.nd
 
 
 def information_age(age: np.ndarray, active: np.ndarray) -> dict[str, float | None]:
-    """Return the age of what robots act by, in control steps, and the share of steps without any.
+    """Return the age of what robots act by, in control steps, where they have a reply.
 
     The age of information at a receiver (Kaul, Yates and Gruteser, "Real-time status: how often should one
     update?", 2012), sampled at every control step.
@@ -96,12 +96,12 @@ def information_age(age: np.ndarray, active: np.ndarray) -> dict[str, float | No
         active: (T, E) bool.
 
     Returns:
-        `mean` and `p95`, None where no step has one; and `without`.
+        `mean` and `p95`, None where no step has one.
     """
     of_steps = age[active]
     known = of_steps[np.isfinite(of_steps)]
     mean, p95 = (float(known.mean()), float(np.percentile(known, 95))) if len(known) else (None, None)
-    return {"mean": mean, "p95": p95, "without": 1.0 - len(known) / max(1, len(of_steps))}
+    return {"mean": mean, "p95": p95}
 
 
 def squared_error(

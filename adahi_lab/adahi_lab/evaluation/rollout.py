@@ -49,6 +49,7 @@ class Log:
             invalid draft it repeats the last action (none, at the start).
         age: (T, E) float64, control steps since the request of what the robot acts by, its plan, intent or
             verified draft; infinite without a reply.
+        held: (T, E) bool, the robot stood still because it waited for a reply.
     """
 
     active: np.ndarray
@@ -60,6 +61,7 @@ class Log:
     action: np.ndarray
     refused: np.ndarray
     age: np.ndarray
+    held: np.ndarray
 
     def rates(self) -> Figures:
         """Return the rates of requests, of rightly skipped requests, and of the rejection of each code."""
@@ -154,17 +156,17 @@ def rollout(
         numbers: of the episodes.
         on_step: called after each step.
         late: control steps until a reply arrives. Meanwhile the robot executes its plan, which the request
-            contains; after the plan's end it repeats its last action. It sends no further request. Before
-            its first plan, robot and world rest.
+            contains; after the plan's end it repeats its last action. It sends no further request. Without a
+            link, robot and world rest before its first plan.
         across: a link to the target with later or lost replies, see `InFlight`; a robot with nothing to
-            execute is held. None without a link.
+            execute is held, from the episode's start on. None without a link.
     """
     numbers = list(numbers)
     steps = episodes(world, seed, numbers, controller)
     draws = VerificationDraws(seed, ROBOT_ID, numbers, verifier.policy.draws)
     action = np.zeros((len(numbers), controller.policy.signature.action_dim), dtype=np.float32)
     course = None if across is None else LinkCourse(across.link, seed, numbers)
-    in_flight = InFlight(controller, len(numbers), late, course)
+    in_flight = InFlight(controller, len(numbers), late, course, across.patience if across else 0)
     pushed, notice = pushed_at(world), np.inf
     if pushed is not None:
         notice = pushed + in_flight.notice_steps
@@ -200,12 +202,13 @@ def rollout(
         intended = np.where(np.isnan(step.intended), rest, step.intended)
         now = in_flight.send(transmit, verdict, step)
         action = controller.finish(step, now.verdict, now.rows, intended)
+        idle = np.isnan(step.intended).any(axis=1) & (controller.held.left(step.index) == 0)
         action = np.where(in_flight.held[:, None], rest, action)
         controller.executed(action)
         if step.proposal is None:
             intended = action
         world.step(action)
         of_step = active, transmit, step.deviation, step.score, accepted, intended, action, refused
-        rows.append((*of_step, controller.held.age(step.index)))
+        rows.append((*of_step, controller.held.age(step.index), in_flight.held | idle))
         on_step()
     return Log(*(np.stack(column) for column in zip(*rows, strict=True)))

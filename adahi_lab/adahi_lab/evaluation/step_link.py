@@ -67,10 +67,12 @@ class Across:
     Attributes:
         link: between robot and target.
         field: what an action is to a controller, see `TaskSpec`.
+        patience: control steps until another request for a lasting reply, at least.
     """
 
     link: StepLink
     field: str
+    patience: int = 0
 
     def hold(self, executed: np.ndarray) -> np.ndarray:
         """Return the actions that hold robots after actions (B, A), as the node's envelope does."""

@@ -27,7 +27,7 @@ AXES = {
 
 def curve_table(curves: Curves, values: Sequence[float], title: str, rate_hz: float) -> Table:
     """Return success, calls per episode and age of information, a row per method and a column per value."""
-    caption = "success (calls an episode; mean age of information in s, and the share of steps without any)"
+    caption = "success (calls an episode; mean age of information in s, and the share of steps held)"
     table = narrow_table(title, ("method",), [f"{value:g}" for value in values], caption)
     for name, rows in curves.items():
         table.add_row(METHODS[name].label, *(_cell(row, rate_hz) for row in rows))
@@ -38,7 +38,7 @@ def _cell(row: Figures, rate_hz: float) -> str:
     shown = f"{row['calls_per_episode']:.1f}"
     if (age := row.get("information_age")) is not None:  # rows of an earlier version have none
         mean = "-" if age["mean"] is None else f"{age['mean'] / rate_hz:.2f}"
-        shown += f"; {mean}, {number(age['without'])}"
+        shown += f"; {mean}, {number(row['held_share'])}"
     return f"{number(row['success_rate'])} ({shown})"
 
 

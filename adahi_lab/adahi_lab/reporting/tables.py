@@ -19,6 +19,7 @@ RATES = (
     "TR: share of steps with a request. TSR (true skip ratio): share of the other steps with a draft "
     "that the target would have accepted."
 )
+HELD = "Held: share of steps in which the robot stood still because it waited for a reply."
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -70,9 +71,9 @@ def step_cost_table(costs: Mapping[str, StepCost], title: str) -> Table:
 
 
 def method_table(figures: Mapping[str, Figures], title: str) -> Table:
-    """Return success, TR and TSR of each method, with calls and MSE or, if measured, latency.
+    """Return success, TR and TSR of each method, with calls, time and MSE or, if measured, latency.
 
-    At most eighty columns wide; a caption explains TR and TSR.
+    At most eighty columns wide; a caption explains TR, TSR and held.
     """
     measured = [
         ("success", lambda f: number(f["success_rate"])),
@@ -90,10 +91,12 @@ def method_table(figures: Mapping[str, Figures], title: str) -> Table:
     else:
         measured += [
             ("calls/\nepisode", lambda f: number(f["calls_per_episode"], 1)),
-            ("calls/\nsuccess", lambda f: number(f["calls_per_success"], 1)),
+            ("steps to\nsuccess", lambda f: number(f["steps_to_success"], 1)),
+            ("held", lambda f: number(f["held_share"])),
             ("MSE", lambda f: number(f["mse"])),
         ]
-    notes = "\n".join(filter(None, (RATES, _caption(_refusals(figures)))))
+    held = HELD if any(figure.get("held_share") for figure in figures.values()) else None
+    notes = "\n".join(filter(None, (RATES, held, _caption(_refusals(figures)))))
     table = narrow_table(title, ["method"], [heading for heading, _ in measured], notes)
     for name, values in figures.items():
         table.add_row(METHODS[name].label, *(show(values) for _, show in measured))

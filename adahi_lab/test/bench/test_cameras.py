@@ -144,7 +144,18 @@ def played_by_hand(requested: bool = True) -> cameras.Played:
     accepted[0, 0] = [True, False]
     numbers = np.zeros((2, 2))
     actions = np.zeros((2, 2, 1), dtype=np.float32)
-    log = Log(active, transmitted, numbers, numbers, accepted & requested, actions, actions, ~active, numbers)
+    log = Log(
+        active,
+        transmitted,
+        numbers,
+        numbers,
+        accepted & requested,
+        actions,
+        actions,
+        ~active,
+        numbers,
+        ~active,
+    )
     count = 3 * requested
     sizes = np.array([300, 100, 200])[:count], np.array([50, 60, 70])[:count]
     return cameras.Played(log, np.array([True, False]), *sizes)

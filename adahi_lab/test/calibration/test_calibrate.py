@@ -151,7 +151,7 @@ def drawn_log(seed: int, steps: int = 60, episodes: int = 10) -> Log:
     active[steps // 2 :, ::3] = False
     accepted = draw.random((steps, episodes, 2)) < 0.5
     zeros = np.zeros((steps, episodes))
-    return Log(active, active, zeros, zeros, accepted, drafted, executed, ~active, zeros)
+    return Log(active, active, zeros, zeros, accepted, drafted, executed, ~active, zeros, ~active)
 
 
 VARIANTS = [(s, n) for s in SMOOTHINGS for n in NORMALIZATIONS]

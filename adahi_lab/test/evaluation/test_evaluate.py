@@ -30,6 +30,7 @@ from adahi_lab.methods.methods import METHODS, on_every_task
 
 KEYS = {"success_rate", "success_ci95", "transmission_rate", "true_skip_ratio", "mse", "gate", "threshold"}
 KEYS |= {"success_at_end", "subtasks", "subtasks_completed", "rejection_rate", "information_age"}
+KEYS |= {"held_share", "steps_to_success"}
 Figures = Mapping[str, Mapping[str, Any]]
 
 
@@ -128,7 +129,7 @@ def outcome(completed: list[list[bool]], fulfilled: list[list[bool]]) -> Outcome
     episodes = len(completed)
     yes, zero = np.ones((1, episodes), dtype=bool), np.zeros((1, episodes))
     action = np.zeros((1, episodes, 2))
-    log = Log(yes, ~yes, zero, zero, yes[..., None], action, action, ~yes, zero)
+    log = Log(yes, ~yes, zero, zero, yes[..., None], action, action, ~yes, zero, ~yes)
     parts = np.array(completed)
     return Outcome(log, np.array([all(each) for each in completed]), parts, np.array(fulfilled))
 
@@ -138,12 +139,15 @@ def test_calls_are_counted_while_an_episode_lasts() -> None:
     active = np.array([[True, True, True, False], [True, True, False, False]])
     sent = np.array([[True, True, False, True], [False, True, True, False]])  # two where nothing goes on
     accepted, actions = active[..., None], np.zeros((2, 4, 2))
-    log = Log(active, sent, active * 0.0, active * 0.0, accepted, actions, actions, ~active, active * 0.0)
+    nothing_of = active * 0.0
+    log = Log(active, sent, nothing_of, nothing_of, accepted, actions, actions, ~active, nothing_of, ~sent)
     figures = outcome_figures(replace(nothing, log=log))
-    assert (figures["calls_per_episode"], figures["calls_per_success"]) == (3 / 4, 3 / 2)
+    assert figures["calls_per_episode"] == 3 / 4
     assert figures["calls_per_episode"] == figures["transmission_rate"] * figures["steps_per_episode"]
+    assert figures["steps_to_success"] == 4 / 2
+    assert figures["held_share"] == 2 / 5  # of the steps while an episode lasts
     failed = replace(nothing, success=np.zeros(4, dtype=bool))
-    assert outcome_figures(failed)["calls_per_success"] is None
+    assert outcome_figures(failed)["steps_to_success"] is None
 
 
 def test_a_gate_that_was_not_calibrated_is_refused_before_anything_is_run(comparison: Comparison) -> None:
@@ -159,8 +163,8 @@ def test_the_age_of_information_counts_steps_with_a_reply() -> None:
     age = np.array([[np.inf, 0.0], [2.0, np.inf], [4.0, 9.0]])
     active = np.array([[True, True], [True, True], [True, False]])
     found = information_age(age, active)
-    assert (found["mean"], found["without"]) == (2.0, 2 / 5)
-    assert information_age(age[:1, :1], active[:1, :1]) == {"mean": None, "p95": None, "without": 1.0}
+    assert found["mean"] == 2.0
+    assert information_age(age[:1, :1], active[:1, :1]) == {"mean": None, "p95": None}
 
 
 def test_without_a_calibration_only_methods_with_thresholds_are_missing(

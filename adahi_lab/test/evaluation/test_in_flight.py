@@ -13,6 +13,7 @@ from adahi_lab.calibration.recorded_world import RecordedWorld
 from adahi_lab.evaluation import rollout as rollouts
 from adahi_lab.evaluation.rollout import Log, rollout
 from adahi_lab.evaluation.step_link import Across, LinkCourse, StepLink
+from adahi_ros.core.plan import Plan
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.robot.controller import Controller
@@ -30,13 +31,14 @@ def gone(
     late: int = 0,
     field: str = "positions",
     bad: Sequence[int] = (),
+    patience: int = 0,
 ) -> tuple[list[int], list[float], list[float]]:
     """Go on by plans, a new one every so many steps, or by drafts, each of which is sent.
 
     Returns:
         Steps that asked; of each step, when what was done was proposed, and for which step.
     """
-    across = None if link is None else Across(link, field)
+    across = None if link is None else Across(link, field, patience)
     planner = Numbered(horizon if every else 1)
     trigger = ThresholdedGate("age", every - 1) if every else ThresholdedGate("always")
     draft = planner if every else Numbered(1, DRAFTED)
@@ -126,30 +128,52 @@ def test_a_late_plan_that_is_no_action_is_never_committed_to() -> None:
 
 def test_who_drafts_is_held_until_the_reply_and_executes_it_for_one_period() -> None:
     steps, proposed, meant_for = gone(8, StepLink(delay=2))
-    assert steps == [0, 1, 4, 7]  # an episode begins with its first reply
-    assert meant_for == [0, 0, 0, 1, 1, 1, 4, 4]  # of the step that asked
+    assert steps == [0, 3, 6]
+    assert meant_for == [0, 0, 0, 0, 0, 3, 3, 3]  # of the step that asked
     assert max(proposed) < DRAFTED  # no draft is ever executed
     _, _, stopped = gone(8, StepLink(delay=2), field="velocities")
-    assert stopped == [0, 0, 0, 1, 0, 0, 4, 0]
+    assert stopped == [0, 0, 0, 0, 0, 3, 0, 0]
 
 
 def test_a_plan_that_would_end_before_the_reply_is_requested_earlier() -> None:
     steps, proposed, meant_for = gone(10, StepLink(delay=2), every=6, horizon=6)
     assert steps == [0, 4, 8]  # by its gate alone it would ask at the sixth step
     assert proposed == [0, 0, 0, 0, 0, 0, 4, 4, 4, 4]
-    assert meant_for == list(range(10))
+    assert meant_for == [0, 0, *range(2, 10)]  # held until its first plan is there
 
 
 def test_where_a_plan_is_over_before_the_reply_is_there_the_robot_is_held() -> None:
-    _, _, meant_for = gone(9, StepLink(delay=6), every=1)
-    assert meant_for == [0, 1, 2, 3, 3, 3, 3, 3, 3]  # of four actions, six steps late, none is left
-    _, _, stopped = gone(9, StepLink(delay=6), every=1, field="velocities")
-    assert stopped == [0, 1, 2, 3, 0, 0, 0, 0, 0]
+    _, _, meant_for = gone(9, StepLink(delay=3), every=1)
+    assert meant_for == [0, 0, 0, 3, 3, 3, 6, 6, 6]  # of four actions, three steps late, one is left
+    _, _, stopped = gone(9, StepLink(delay=3), every=1, field="velocities")
+    assert stopped == [0, 0, 0, 3, 0, 0, 6, 0, 0]
+    _, _, stopped = gone(9, StepLink(delay=4), every=1, field="velocities")
+    assert stopped == [0] * 9
 
 
 def test_a_reply_is_as_late_as_the_method_or_the_link_whichever_is_later() -> None:
-    assert gone(12, StepLink(delay=1), every=2, late=2) == gone(12, None, every=2, late=2)
+    assert gone(12, StepLink(delay=1), every=2, late=2) == gone(12, StepLink(delay=2), every=2)
     assert gone(12, StepLink(delay=2), every=2, late=1) == gone(12, StepLink(delay=2), every=2)
+
+
+def test_an_episodes_first_request_is_late_and_lost_as_any_other(losing: Callable[[int], None]) -> None:
+    losing(0)
+    steps, _, meant_for = gone(8, StepLink(delay=1), every=4)
+    assert steps == [0, 2, 5]  # given up after two steps, and sent again
+    assert meant_for == [0, 0, 0, 3, 4, 5, 6, 7]
+    steps, _, meant_for = gone(6, StepLink(), every=4)
+    assert (steps, meant_for) == ([0, 1, 5], [0, 1, 2, 3, 4, 5])
+
+
+def test_a_lost_request_for_a_lasting_reply_is_sent_again_with_patience(
+    losing: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losing(0)
+    steps, _, _ = gone(8, StepLink(delay=1), every=4, patience=5)
+    assert steps[:2] == [0, 2]  # a plan is over before that
+    monkeypatch.setattr(Plan, "steps", 100)
+    steps, _, meant_for = gone(8, StepLink(delay=1), every=4, patience=5)
+    assert (steps, meant_for) == ([0, 5], [0, 0, 0, 0, 0, 0, 6, 7])
 
 
 def test_what_is_lost_is_given_up_and_requested_again(losing: Callable[[int], None]) -> None:
@@ -158,10 +182,9 @@ def test_what_is_lost_is_given_up_and_requested_again(losing: Callable[[int], No
     assert steps == [0, 2, 4, 6, 8]
     assert proposed == [0, 0, 0, 0, 0, 4, 4, 6, 6]
     assert meant_for == [0, 1, 2, 3, 3, 5, 6, 7, 8]  # held for a step, until the plan of step 4 is there
-    losing(1)
     steps, proposed, meant_for = gone(8, StepLink(delay=1))
-    assert steps == [0, 1, 3, 5, 7]  # held from 1 on, asks with a new draft at 3
-    assert meant_for == [0, 0, 0, 0, 3, 3, 5, 5]
+    assert steps == [0, 2, 4, 6]  # held from 2 on, asks with a new draft at 4
+    assert meant_for == [0, 0, 0, 0, 0, 4, 4, 6]
     assert max(proposed) < DRAFTED
 
 

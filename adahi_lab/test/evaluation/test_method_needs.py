@@ -74,7 +74,7 @@ def log_of(transmitted: list[list[int]]) -> Log:
     active = np.ones_like(sent)
     active[-1, -1] = False
     nothing = np.zeros(sent.shape)
-    return Log(active, sent, nothing, nothing, active[..., None], nothing, nothing, ~active, nothing)
+    return Log(active, sent, nothing, nothing, active[..., None], nothing, nothing, ~active, nothing, ~active)
 
 
 def signature(bench: Bench) -> Signature:

@@ -20,7 +20,7 @@ def log() -> Log:
     sent = np.random.default_rng(1).random((STEPS, EPISODES)) < 0.5
     zeros, action = np.zeros((STEPS, EPISODES)), np.zeros((STEPS, EPISODES, 2))
     no = np.zeros_like(sent)
-    return Log(~no, sent, zeros, zeros, sent[..., None], action, action, no, zeros)
+    return Log(~no, sent, zeros, zeros, sent[..., None], action, action, no, zeros, no)
 
 
 def test_a_step_costs_what_it_did(log: Log) -> None:

@@ -82,7 +82,7 @@ def scored(scores: list[float]) -> Outcome:
     """One episode with these scores."""
     score = np.array(scores)[:, None]
     yes, action = np.ones(score.shape, dtype=bool), np.zeros((*score.shape, 2))
-    log = Log(yes, yes, score, score, yes[..., None], action, action, ~yes, score)
+    log = Log(yes, yes, score, score, yes[..., None], action, action, ~yes, score, ~yes)
     return Outcome(log, np.array([True]), np.array([[True]]), np.array([[True]]))
 
 

@@ -20,7 +20,8 @@ FIGURES: dict[str, Any] = {
     "true_skip_ratio_primary": None,
     "mse": 0.25,
     "calls_per_episode": 28.0,
-    "calls_per_success": None,
+    "steps_to_success": None,
+    "held_share": 0.0,
 }
 SPREAD = {"mean": 1.5, "p50": 1.25, "p95": 3.0, "p99": 4.0}
 
@@ -64,7 +65,7 @@ def test_a_long_name_of_a_method_takes_nothing_from_its_figures(shown: Shown) ->
     assert re.search(r" 3 +20 +< \.001 +worse\n", printed)
     assert name in "".join(line.split(" ")[0] for line in printed.splitlines())
     printed = shown(tables.method_table({name: FIGURES}, "ball"))
-    assert re.search(r" 0\.900 +0\.80-0\.95 +0\.612 +28\.0 +0\.250\n", printed)
+    assert re.search(r" 0\.900 +0\.80-0\.95 +0\.612 +28\.0 +0\.000 +0\.250\n", printed)
     assert name in "".join(line.split(" ")[0] for line in printed.splitlines())
 
 

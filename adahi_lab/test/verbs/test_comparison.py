@@ -45,6 +45,19 @@ def test_evaluate_swaps_goals_where_the_task_allows_it(
     assert "goals change at step 25, no push" in " ".join(result.output.split())
 
 
+def test_evaluate_counts_every_request_across_a_link(measured: Measured, fails: Fails) -> None:
+    shipped = "evaluate", "ball_instructed", "--episodes", 20, "--workers", 1, "--methods", "intent,draft"
+    result, late = measured(*shipped, "--delay", 10)
+    assert "every reply 10 steps late, 0 of them lost" in " ".join(result.output.split())
+    assert (late["link"]["delay"], late["link"]["loss"]) == (10, 0.0)
+    intent = late["methods"]["intent"]
+    assert intent["held_share"] * intent["steps_per_episode"] == pytest.approx(10.0)
+    assert late["methods"]["draft"]["held_share"] == 0.0
+    _, lost = measured(*shipped, "--loss", 0.99)
+    assert lost["methods"]["intent"]["success_rate"] < 0.3 < intent["success_rate"]
+    assert fails(*shipped, "--loss", 1) == "adahi: loss: 1.0, must be at least 0 and below 1\n"
+
+
 @pytest.mark.parametrize("option", [("--rate", "0.3"), ("--draft-temperature", "0.5")])
 def test_evaluate_recalibrates(
     evaluate: list[object], option: tuple[str, str], monkeypatch: pytest.MonkeyPatch, measured: Measured

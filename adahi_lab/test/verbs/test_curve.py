@@ -44,8 +44,8 @@ def test_seconds_are_control_steps_of_each_task_with_information_age(
     assert figures["values"] == [0, 6]
     for near, far in figures["tasks"]["ball"].values():
         assert (near["key"]["link"]["delay"], far["key"]["link"]["delay"]) == (0, 120)  # at 20 Hz
-        assert near["information_age"]["without"] == 0.0
-        assert far["information_age"]["without"] > 0.5  # a reply is older than every action of its plan
+        assert near["held_share"] == 0.0
+        assert far["held_share"] == 1.0  # each reply is older than every action of its plan, or too late
         # At most one request is in flight, so a long delay cannot cause a flood of them.
         assert far["calls_per_episode"] <= 1 + far["steps_per_episode"] / 120 + 1
 
