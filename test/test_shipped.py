@@ -17,7 +17,7 @@ from adahi_lab.calibration.parameter_file import load_calibration
 from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_lab.papers.tokens.token_checkpoint import load_tokens
 from adahi_lab.tasks import goal_is_for_target, make, names
-from adahi_lab.training.recipes import IntentRecipe, Recipe, load_recipe
+from adahi_lab.training.recipes import GOAL_ONCE, IntentRecipe, Recipe, load_recipe
 from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import kind_of
 from adahi_ros.policies.backends import load_policy
@@ -75,6 +75,12 @@ def check_notes(models: Path, recipe: Recipe, command: str) -> None:
         assert made_by in (command, f"{command} --only {name}")
         assert notes["training"]["seed"] == model.seed
         assert notes["training"]["steps"] == model.fit.steps
+        if name == GOAL_ONCE:  # a fair yardstick: the intent's lessons, steps and units
+            assert model == recipe.intent
+            assert (
+                json.loads((models / f"{name}.json").read_text())["config"]["hidden"] == recipe.intent.hidden
+            )
+            continue
         sized = f"{name}{SUFFIX}" if isinstance(model, IntentRecipe) else name
         config = json.loads((models / f"{sized}.json").read_text())["config"]
         assert model.size.items() <= config.items()

@@ -24,7 +24,8 @@ def choose(
     methods: Annotated[
         str | None,
         Option(
-            help=f"Candidates. Default: {BY_PLANS} and trained intents; {BY_DRAFTS} where it sends no plans."
+            help=f"Candidates. Default: {BY_PLANS}, trained intents and goal_once; {BY_DRAFTS} where it "
+            "sends no plans."
         ),
     ] = None,
     episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 100,
@@ -41,17 +42,18 @@ def choose(
     from adahi_lab.evaluation.choice import chosen
     from adahi_lab.evaluation.episodes import evaluation_episodes
     from adahi_lab.evaluation.evaluate import Comparison, evaluate_methods
-    from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, plans_in
+    from adahi_lab.evaluation.loaded_policies import GOAL_ONCE, INTENTS, PLANS
     from adahi_lab.methods.methods import METHODS, for_task, parse_methods
     from adahi_lab.methods.recommended import has_plans, with_best
     from adahi_lab.reporting.tables import method_table
     from adahi_lab.tasks import make
+    from adahi_ros.policies.backends import is_policy
 
     setup = Setup(calibration=calibration, checkpoints=checkpoints, seed=seed)
     files = setup.files(task)
     candidates = BY_PLANS if has_plans(files.folder) else BY_DRAFTS
-    trained = plans_in(files.folder / PLANS)
-    candidates = ",".join((candidates, *(name for name in INTENTS if getattr(trained, name) is not None)))
+    trained = [name for name in (*INTENTS, GOAL_ONCE) if is_policy(files.folder / PLANS / name)]
+    candidates = ",".join((candidates, *trained))
     if not with_best("", task, files.folder):
         candidates = candidates.removeprefix("best,")
     names = parse_methods(for_task(methods or candidates, file_name(task), files.folder))
@@ -63,6 +65,9 @@ def choose(
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
     choice = chosen(figures)
     say(choice.sentence)
+    if GOAL_ONCE in names:
+        reached = figures[GOAL_ONCE]["success_rate"]
+        say(f"a robot that can be given the goal itself needs no server: goal_once has {reached:.3f}")
     if METHODS[choice.name].proposer in INTENTS:
         say(
             "without push, an intent misses a changed goal; proposer.steps bounds how long a robot acts by it"

@@ -171,7 +171,8 @@ def compare(
         Option(
             "--methods",
             "--method",
-            help="As in 'adahi evaluate'. Default: target and all that a robot can run, with corrector_8.",
+            help="As in 'adahi evaluate'. Default: target and all that a robot can run, with corrector_8, "
+            "and goal_once and stored where a task has them.",
         ),
     ] = None,
     episodes: measuring.Episodes = None,
@@ -187,7 +188,8 @@ def compare(
     from adahi_lab.reporting.tables import standing_table
 
     count = measuring.episode_count(episodes, quick, measuring.WHOLE_TASK)
-    default = [name for name in METHODS if name not in NOT_STOOD] + ["corrector_8"]
+    default = [name for name in METHODS if name not in NOT_STOOD]
+    default += ["corrector_8", "goal_once", "stored"]
     given = ",".join(["target", *(methods or default)])
     compared = measuring.comparisons(tasks, seed, backend)
     names = {

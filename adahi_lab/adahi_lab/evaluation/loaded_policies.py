@@ -22,6 +22,7 @@ from adahi_ros.policies.interface import Actor, Policy
 
 INTENTS: tuple[str, ...] = ("intent", "intent_of_plan")
 DRAFT_CODES = "draft_codes"  # beside the draft
+GOAL_ONCE = "goal_once"  # the yardstick in tasks where no other policy on the robot gets the goal
 ON_ROBOT = ("draft", DRAFT_CODES, "corrector", "distilled", *INTENTS)
 USUAL_BACKEND = "onnxruntime"
 PLANS = "plans"  # folder beside draft and target: a target that plans, and the corrector of its plans
@@ -39,6 +40,7 @@ class Policies:
         distilled: a policy for the robot with that target's average actions, where there is one.
         intent: acts by what an encoder beside that target sends, where there is one.
         intent_of_plan: acts by what the robot's encoder finds in that target's plans, where there is one.
+        goal_once: a policy for a robot that is given the goal, where there is one.
 
     Raises:
         ValueError: they do not match; names what differs.
@@ -52,6 +54,7 @@ class Policies:
     intent: Intent | None = None
     intent_of_plan: Intent | None = None
     draft_codes: Policy | None = None
+    goal_once: Policy | None = None
 
     def __post_init__(self) -> None:
         draft, target = self.draft.signature, self.target.signature
@@ -62,7 +65,7 @@ class Policies:
         fault = fault or _reads_differently(draft, target)
         if fault is not None:
             raise ValueError(fault)
-        for kind in ("plans", "corrector", "distilled", *INTENTS, DRAFT_CODES):
+        for kind in ("plans", "corrector", "distilled", *INTENTS, DRAFT_CODES, GOAL_ONCE):
             self._check_speaks_of_the_same(kind, getattr(self, kind))
         for kind in ON_ROBOT:
             actor = getattr(self, kind)
@@ -82,7 +85,7 @@ class Policies:
                 )
 
     def check_goal_is_for_target(self) -> None:
-        """Check that no policy on the robot reads a goal.
+        """Check that no policy on the robot reads a goal, except `goal_once`.
 
         Raises:
             ValueError: one does; names it.
@@ -165,12 +168,16 @@ class PolicyFiles:
 @lru_cache(maxsize=4)
 def _load(files: PolicyFiles, newest_ns: int) -> Policies:
     folder, backend = files.folder, files.backend
-    decoding = folder / DRAFT_CODES
+
+    def there(path: Path) -> Policy | None:
+        return load_policy(path, backend) if is_policy(path) else None
+
     policies = Policies(
         load_policy(folder / "draft", backend),
         load_policy(folder / "target", backend),
-        distilled=load_distilled(folder / PLANS, backend),
-        draft_codes=load_policy(decoding, backend) if is_policy(decoding) else None,
+        distilled=there(folder / PLANS / "distilled"),
+        draft_codes=there(folder / DRAFT_CODES),
+        goal_once=there(folder / PLANS / GOAL_ONCE),
     )
     return with_plans(policies, plans_in(folder / PLANS), backend)
 
@@ -211,16 +218,6 @@ def with_plans(policies: Policies, files: PlanFiles, backend: str) -> Policies:
     }
     found = files._asdict().items()
     return replace(policies, **{name: load[name](path) for name, path in found if path is not None})
-
-
-def load_distilled(folder: Path, backend: str) -> Policy | None:
-    """Load the policy distilled from a target that plans from their folder, if it exists.
-
-    Raises:
-        ValueError: it cannot be loaded.
-    """
-    distilled = folder / "distilled"
-    return load_policy(distilled, backend) if is_policy(distilled) else None
 
 
 def check_fits(calibration: Calibration, task: str, policies: Policies) -> None:

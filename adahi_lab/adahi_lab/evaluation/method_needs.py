@@ -9,7 +9,7 @@ import numpy as np
 
 from adahi_lab.evaluation.loaded_policies import DRAFT_CODES, INTENTS, PLANS, Bench
 from adahi_lab.evaluation.rollout import Log
-from adahi_lab.methods.actors import DRAFT, TARGET
+from adahi_lab.methods.actors import ALONE, DRAFT, TARGET
 from adahi_lab.methods.method import Method
 from adahi_lab.methods.oracles import ORACLES
 from adahi_lab.tasks.task_interface import TaskSpec
@@ -49,8 +49,9 @@ def demands(method: Method, bench: Bench) -> Demands:
     """Return the requirements of a method that can run on a bench."""
     method, policies = method.on(bench.task), bench.policies
     needs = method.needs
-    wanted = next((kind for kind in (TARGET, PLANS) if kind in needs), None)
-    on_robot = [kind for kind in needs if kind not in (TARGET, PLANS)]
+    asked = () if method.proposer in ALONE else (TARGET, PLANS)
+    wanted = next((kind for kind in asked if kind in needs), None)
+    on_robot = [kind for kind in needs if kind not in asked]
     names = [NAMES.get(kind, kind) for kind in needs]
     names += ["what no robot knows"] * (method.gate in ORACLES) + ["your own file"] * bool(method.own)
     acting: Intent | None = getattr(policies, method.proposer) if method.proposer in INTENTS else None

@@ -5,19 +5,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from adahi_lab.evaluation.loaded_policies import DRAFT_CODES, INTENTS, PLANS, Policies
+from adahi_lab.evaluation.loaded_policies import DRAFT_CODES, GOAL_ONCE, INTENTS, PLANS, Policies
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer
 from adahi_ros.proposers.registry import PROPOSERS
 
 DRAFT, TARGET, DISTILLED = "draft", "target", "distilled"
+STORED, TARGET_ON_ROBOT = "stored", "target_on_robot"
 PLAN, CORRECTOR, DRAFT_CHECKS_PLAN = "plan", "corrector", "draft_checks_plan"
+
+ALONE: dict[str, str] = {
+    DISTILLED: DISTILLED,
+    GOAL_ONCE: GOAL_ONCE,
+    STORED: INTENTS[0],
+    TARGET_ON_ROBOT: PLANS,
+}
+"""What acts on the robot without a server, in place of a proposer, and the field of `Policies` it needs."""
 
 ON_ROBOT: dict[str, tuple[str, ...]] = {
     PLAN: (),
     CORRECTOR: (CORRECTOR,),
-    DISTILLED: (DISTILLED,),
     **{name: (name,) for name in INTENTS},
+    **{name: (needed,) for name, needed in ALONE.items()},
 }
 """Fields of `Policies` that a proposer uses on the robot. All other proposers use the draft."""
 
@@ -32,8 +41,11 @@ MISSING = {
         for name in INTENTS
     },
     DRAFT_CODES: f"no checkpoint '{DRAFT_CODES}' beside these policies; 'adahi train offsets TASK' makes one",
-    DISTILLED: "no checkpoint 'distilled' beside these policies' plans; 'adahi train policy TASK --only "
-    "distilled' makes one by a recipe such as adahi_lab/config/recipes/ball-plans.yaml",
+    **{
+        name: f"no checkpoint '{name}' beside these policies' plans; 'adahi train policy TASK --only {name}' "
+        f"makes one by a recipe such as adahi_lab/config/recipes/{recipe}-plans.yaml"
+        for name, recipe in ((DISTILLED, "ball"), (GOAL_ONCE, "ball_instructed"))
+    },
 }
 
 
@@ -50,7 +62,7 @@ def drafts_plans(proposer: str) -> bool:
 
 
 def _class_of(proposer: str) -> type[Proposer] | None:
-    made = None if proposer == DISTILLED else PROPOSERS[proposer]  # that of drafts is no class
+    made = None if proposer in ALONE else PROPOSERS[proposer]  # that of drafts is no class
     return made if isinstance(made, type) and issubclass(made, Proposer) else None
 
 

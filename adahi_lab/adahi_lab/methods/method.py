@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from adahi_lab.calibration.parameter_file import WITHOUT_THRESHOLD, Calibration, threshold_key
-from adahi_lab.evaluation.loaded_policies import DRAFT_CODES, INTENTS, PLANS, Bench, Policies
+from adahi_lab.evaluation.loaded_policies import DRAFT_CODES, INTENTS, PLANS, Bench
 from adahi_lab.evaluation.rollout import Log, rollout
 from adahi_lab.methods.actors import (
-    DISTILLED,
+    ALONE,
     DRAFT,
     ON_ROBOT,
     PLAN,
+    STORED,
     TARGET,
     actor_of,
     drafts_plans,
@@ -22,6 +23,7 @@ from adahi_lab.methods.actors import (
     policy_of,
 )
 from adahi_lab.methods.oracles import ORACLES
+from adahi_lab.methods.stored_intents import stored_intents
 from adahi_lab.tasks.episodes import World
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, rule_for
 from adahi_ros.core.plan import LATEST
@@ -72,7 +74,7 @@ class Method:
         name: as given; also the key of its threshold in a calibration, see `calibrated`.
         label: for tables and pictures.
         about: one-line description.
-        proposer: a key of `PROPOSERS`, or `DISTILLED`.
+        proposer: a key of `PROPOSERS`, or of `ALONE`.
         gate: a key of `GATES` or `ORACLES`.
         gate_arguments: of the gate, by name.
         at: threshold of the gate; None takes the calibration's.
@@ -158,7 +160,7 @@ class Method:
         """The fields of `Policies` that a complete method uses."""
         if self.by_plans:
             return (PLANS, *(self._on_robot if self.own_proposer is None else ()))
-        if self.proposer == DISTILLED:
+        if self.proposer in ALONE:
             return self._on_robot
         if self._on_robot != (DRAFT,):
             return (TARGET if self.horizon is None else PLANS, *self._on_robot)
@@ -198,7 +200,7 @@ class Method:
             trigger = ThresholdedGate(self.gate, at, arguments=self.gate_arguments)
         else:
             trigger = ThresholdedGate(self.gate, at, gate)
-        if self.by_plans or self.proposer == DISTILLED:
+        if self.by_plans or self.proposer in ALONE:
             return ControllerConfig(trigger)
         temperature = calibration.draft_temperature
         return ControllerConfig(
@@ -215,8 +217,8 @@ class Method:
             ValueError: the bench lacks something that the method needs.
         """
         method = self.on(bench.task)
-        actor, target, rule = method._parts(bench.policies)
-        if method.proposer != DISTILLED:
+        actor, target, rule = method._parts(bench)
+        if method.proposer not in ALONE:
             method._verifier(target, rule, actor, TargetVerifier)
         if method.gate in ORACLES:
             return method.gate, method.threshold_in(bench.calibration)
@@ -247,14 +249,14 @@ class Method:
             make_verifier: a class derived from `TargetVerifier`, or a function with its arguments.
         """
         method = self.on(bench.task)
-        actor, target, rule = method._parts(bench.policies)
+        actor, target, rule = method._parts(bench)
         gate, own = method._own_gate(), method.own_proposer
         if method.gate in ORACLES:
             gate = ORACLES[method.gate](target, world, actor, seed, episodes)
         controller = Controller(
             actor,
             method.config(bench.calibration, gate),
-            DRAFT if method.proposer == DISTILLED else method.proposer,
+            DRAFT if method.proposer in ALONE else method.proposer,
             blend=method.blend,
             execution_horizon=method.horizon,
             made=None if own is None else own.made_proposer(actor, rule),
@@ -282,15 +284,18 @@ class Method:
     def _own_gate(self) -> Gate | None:
         return None if self.own is None or self.own.proposes else self.own.made_gate()
 
-    def _parts(self, policies: Policies) -> tuple[Actor, Policy, str]:
+    def _parts(self, bench: Bench) -> tuple[Actor, Policy, str]:
         """Return the policy on the robot, the target, and the name of the acceptance rule.
 
         Raises:
             ValueError: a policy is missing, or they do not fit.
         """
-        if self.proposer == DISTILLED:  # sends no requests: the target need not run
-            distilled = policy_of(policies, DISTILLED, self.name)
-            return distilled, distilled, self.acceptance
+        policies = bench.policies
+        if self.proposer in ALONE:  # sends no requests: the target need not run
+            alone = policy_of(policies, ALONE[self.proposer], self.name)
+            if self.proposer == STORED:
+                alone = stored_intents(bench.task, alone, policy_of(policies, PLANS, self.name))
+            return alone, alone, self.acceptance
         planned = self.by_plans or self.horizon is not None
         target: Policy = policy_of(policies, PLANS if planned else TARGET, self.name)
         usual = PLAN if self.by_plans else DRAFT

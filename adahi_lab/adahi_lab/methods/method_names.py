@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from adahi_lab.calibration.parameter_file import WITHOUT_THRESHOLD
-from adahi_lab.methods.actors import DISTILLED, DRAFT, follows_plan
+from adahi_lab.methods.actors import ALONE, DRAFT, follows_plan
 from adahi_lab.methods.method import Method
 from adahi_lab.methods.oracles import ORACLES
 from adahi_lab.papers.rooms import of_rooms
@@ -76,6 +76,7 @@ def _periodic(found: re.Match[str]) -> Alias:
     label, how = {
         "plan": ("Plan", "blindly"),
         "corrector": ("Corrected plan", "corrected at every step"),
+        "intent": ("Intent", "its intent alone"),
     }.get(kind, (kind.replace("_", " ").capitalize(), f"those that overlap blended by {kind}"))
     label, about = f"{label}/{steps}", f"the target's plans, a new one every {steps} steps, {how}"
     options = f":blend={kind}" if kind in _BLENDED else ""
@@ -102,7 +103,7 @@ def _gated_draft(found: re.Match[str]) -> Alias:
 FORMER: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Alias]], ...] = (
     (
         re.compile(
-            rf"(plan|corrector|{'|'.join(_BLENDED)})_{_STEPS}"
+            rf"(plan|corrector|intent|{'|'.join(_BLENDED)})_{_STEPS}"
             rf"(?:\+([1-9][0-9]?)(?::({'|'.join(AGREEMENTS)}))?)?",
             re.ASCII,
         ),
@@ -118,14 +119,14 @@ FORMER: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Alias]], ...] = (
     ),
     (re.compile(rf"(\w+):(\w+)(?::(\w+))?({ARGUMENTS})"), _gated_draft),
 )
-"""Older grammars, each rewritten to the present one: plan_K, corrector_K and BLEND_K with +L and
+"""Older grammars, each rewritten to the present one: plan_K, corrector_K, intent_K and BLEND_K with +L and
 :AGREEMENT; PROPOSER:GATE; GATE:RULE."""
 
 GRAMMAR = (
     "PROPOSER[:NAME=VALUE]*[+GATE[:NAME=VALUE]*[@THRESHOLD]][/RULE[:NAME=VALUE]*] of the proposers "
     f"{', '.join(PROPOSERS)}, the gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}; or "
-    "GATE:RULE, plan:GATE or corrector:GATE; or plan_K, corrector_K or BLEND_K; where replies are L steps "
-    f"late plan_K+L or plan_K+L:AGREEMENT, with L from 1 to {LONGEST_DELAY}, a BLEND of "
+    "GATE:RULE, plan:GATE or corrector:GATE; or plan_K, corrector_K, intent_K or BLEND_K; where replies are "
+    f"L steps late plan_K+L or plan_K+L:AGREEMENT, with L from 1 to {LONGEST_DELAY}, a BLEND of "
     f"{', '.join(_BLENDED)} and an AGREEMENT of {', '.join(AGREEMENTS)}"
 )
 ORACLE_GRAMMAR = f"{', '.join(OF_PAPERS)}, any of these with a gate of {', '.join(ORACLES)}"
@@ -174,7 +175,7 @@ def _declared(name: str, alias: Alias) -> Method | None:
         return None
     proposer, options, gate, gate_arguments, threshold = found.groups(default="")
     gate = gate or "never"
-    if (proposer not in PROPOSERS and proposer != DISTILLED) or (gate not in GATES and gate not in ORACLES):
+    if (proposer not in PROPOSERS and proposer not in ALONE) or (gate not in GATES and gate not in ORACLES):
         return None
     at = 0.0 if gate in (*WITHOUT_THRESHOLD, ONLINE) else None
     if threshold:
@@ -216,7 +217,7 @@ def _options(name: str, proposer: str, given: Mapping[str, Any], by_plans: bool)
     Raises:
         ValueError: names the option, its value and what is allowed.
     """
-    own = {} if proposer == DISTILLED else arguments_of(PROPOSERS[proposer])
+    own = {} if proposer in ALONE else arguments_of(PROPOSERS[proposer])
     arguments = {each: own[each].checked(value) for each, value in given.items() if each in own}
     given = {each: value for each, value in given.items() if each not in own}
     known = (*(OPTIONS_OF_PLANS if by_plans else OPTIONS_OF_DRAFTS), *own)

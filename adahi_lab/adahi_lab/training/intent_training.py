@@ -7,7 +7,7 @@ at any earlier step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.tasks import make
 from adahi_lab.training.corrector_loss import corrector_loss, weights_count
 from adahi_lab.training.fitting import Course, Note, Run, digest_of, fit, seeded
-from adahi_lab.training.intent_data import IntentExamples, drawn_requests, lesson, newest_requests
-from adahi_lab.training.recipes import IntentRecipe
+from adahi_lab.training.goal_network import train_on_goal
+from adahi_lab.training.intent_data import Act, IntentExamples, drawn_requests, lesson, newest_requests
+from adahi_lab.training.recipes import GOAL_ONCE, IntentRecipe
 from adahi_lab.training.saved_weights import save_weights
 from adahi_lab.training.step_dataset import Moments, step_goals
 from adahi_lab.training.train_corrector import root_mean_square, split
@@ -182,25 +183,37 @@ def save_intent(
 def train_intent(task: str, target: Policy, recipe: IntentRecipe, course: Course) -> list[float]:
     """Train an encoder and the network that acts by its intents; return the last losses.
 
+    Or a network that reads the goal instead, by the same lessons: see `goal_network.py`.
+
     Args:
         task: what `make` takes.
         target: makes the plans.
         recipe: settings of the training.
-        course: its checkpoint is that of the acting network.
+        course: its checkpoint is that of the acting network, or `GOAL_ONCE`.
+
+    Raises:
+        ValueError: there is nothing to read of what only the target reads.
     """
+    signature = target.signature
+    if course.name == GOAL_ONCE and (signature.image_dim or not signature.goal_dim):
+        raise ValueError(f"{GOAL_ONCE}: must be left out, it is for a target that reads a goal and no image")
     lessons: list[IntentExamples] = []
-    intent: Intent | None = None
+    act: Act | None = None
     losses: list[float] = []
     for run, note in course.rounds(recipe.rounds):
         before = len(lessons) * recipe.episodes
         numbers = lesson_episodes(recipe.episodes, before)
-        act = None if intent is None else _acting(intent, recipe.reads_extra)
-        noise = recipe.noise if intent is None else 0.0
+        noise = recipe.noise if act is None else 0.0
         how = recipe.replies, noise, recipe.rests
         lessons.append(lesson(make(task), target, recipe.seed, numbers, act, *how))
         course.on_episodes(before + recipe.episodes)
         examples = IntentExamples.joined(lessons)
-        intent, losses = _trained(examples, recipe, course.folder, run, note, course.name)
+        made_of = examples, recipe, course.folder, run, note, course.name
+        if course.name == GOAL_ONCE:
+            act, losses = train_on_goal(*made_of)
+        else:
+            intent, losses = _trained(*made_of)
+            act = _acting(intent, recipe.reads_extra)
     return losses
 
 
@@ -292,7 +305,7 @@ def _trained(
     return save_intent(folder, name, networks, sizes, recipe.hidden, actions, training), losses
 
 
-def _acting(intent: Intent, reads_extra: bool) -> Callable[..., np.ndarray]:
+def _acting(intent: Intent, reads_extra: bool) -> Act:
     encoder = intent.encoder
     assert encoder is not None
 

@@ -28,6 +28,7 @@ TARGET = "target"
 CORRECTOR = "corrector"
 DISTILLED = "distilled"
 INTENT, INTENT_OF_PLAN = "intent", "intent_of_plan"
+GOAL_ONCE = "goal_once"
 STUDENTS = (CORRECTOR, DISTILLED, INTENT, INTENT_OF_PLAN)
 F = TypeVar("F", bound=FitConfig)
 VQBET, TOKENS, FLOW = "vqbet", "tokens", "flow"
@@ -236,6 +237,8 @@ class Recipe(Schema):
         distilled: a policy for the robot with the target's average action and no plans; None for none.
         intent: acts by what an encoder beside the target sends; None for none.
         intent_of_plan: acts by what an encoder on the robot finds in the target's plans; None for none.
+        goal_once: a policy for a robot that is given the goal, and no target, to compare intents with: the
+            lessons, steps and units of their recipe, without their encoder; None for none.
         own_states: of the target, where the expert is asked, too; None for none.
     """
 
@@ -248,6 +251,7 @@ class Recipe(Schema):
     distilled: Distilled | None = None
     intent: IntentRecipe | None = None
     intent_of_plan: IntentRecipe | None = None
+    goal_once: IntentRecipe | None = None
     own_states: OwnStatesRecipe | None = None
 
     def __post_init__(self) -> None:
@@ -278,6 +282,7 @@ class Recipe(Schema):
             DISTILLED: self.distilled,
             INTENT: self.intent,
             INTENT_OF_PLAN: self.intent_of_plan,
+            GOAL_ONCE: self.goal_once,
         }
         return {name: recipe for name, recipe in each.items() if recipe is not None}
 

@@ -111,6 +111,7 @@ def test_what_is_no_method_is_named(text: str, named: str) -> None:
         ("random_cool", "draft:temperature=0.3+random/speculative"),
         ("distilled", "distilled+never@0/replace"),
         ("corrector_8", "corrector+age@7/replace"),
+        ("intent_5", "intent+age@4/replace"),
         ("corrector_8+4", "corrector:delay=4+age@7/replace"),
         ("plan_16+12:continue", "plan:delay=12:agreement=continue+age@15/replace"),
         ("plan_1+1:none", "plan:delay=1+age@0/replace"),

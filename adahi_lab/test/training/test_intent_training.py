@@ -16,10 +16,10 @@ from adahi_lab.training.intent_data import (
     lesson,
 )
 from adahi_lab.training.intent_training import train_intent
-from adahi_lab.training.recipes import INTENT, INTENT_OF_PLAN, IntentRecipe, recipe_of
+from adahi_lab.training.recipes import GOAL_ONCE, INTENT, INTENT_OF_PLAN, IntentRecipe, recipe_of
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import Observations
+from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.intent.intent import Intent, IntentEncoder, load_encoder, load_intent
 from adahi_ros.policies.intent.intent_checkpoint import (
@@ -103,6 +103,25 @@ def test_an_intent_is_whole_numbers_and_moves_the_action(trained: Path) -> None:
     assert robot.sound(far.actions[:, None]).all()
 
 
+def test_the_network_of_a_goal_learns_in_the_same_lessons(tmp_path: Path) -> None:
+    recipe = IntentRecipe(3, {"size": 4}, FitConfig(20, 16, warmup=0), hidden=8, rounds=2, episodes=2)
+    target, course = (
+        load_policy(CHECKPOINTS / TASK / "plans/target", "onnxruntime"),
+        Course(tmp_path, GOAL_ONCE, Run(3)),
+    )
+    assert len(train_intent(TASK, target, recipe, course)) == 20
+    policy = load_policy(tmp_path / GOAL_ONCE, "onnxruntime")
+    reads = policy.signature
+    assert (reads.history, reads.horizon, reads.goal_dim) == (2, 1, make(TASK).spec.goal_dim)
+    window = {OBSERVATION: np.zeros((2, reads.history, reads.observation_dim), np.float32)}
+    seen = Observations(window, {GOAL: np.array([[0.1, 0.0], [-0.1, 0.0]], np.float32)})
+    here, there = policy.propose(seen, np.zeros((2, 0))).actions
+    assert not np.allclose(here, there)
+    pictured = load_policy(CHECKPOINTS / "ball_seen/plans/target", "onnxruntime")
+    with pytest.raises(ValueError, match="goal_once: must be left out"):
+        train_intent("ball_seen", pictured, recipe, course)
+
+
 def test_the_intents_of_another_encoder_are_refused(trained: Path, tmp_path: Path) -> None:
     checkpoint, encoder = load_intent_checkpoint(trained), load_encoder_checkpoint(encoder_path(trained))
     other = IntentEncoder(encoder)
@@ -121,6 +140,7 @@ def test_recipes_say_where_the_encoder_runs() -> None:
         "intent_of_plan": {**student, "reads_extra": False, "replies": 3},
     }
     assert list(recipe_of(values).taught) == [INTENT, INTENT_OF_PLAN]
+    assert list(recipe_of({**values, "goal_once": student}).taught)[-1] == GOAL_ONCE
     for wrong, message in (
         ({"intent": {**student, "reads_extra": False}}, "intent.reads_extra: False, must be True"),
         ({"intent_of_plan": student}, "intent_of_plan.reads_extra: True, must be False"),

@@ -28,6 +28,19 @@ def test_intents_are_candidates_where_they_are_trained(
     assert "proposer.steps bounds how long a robot acts by it" in result.output
 
 
+def test_a_goal_that_the_robot_can_be_given_needs_no_server(
+    measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing, "BY_PLANS", "plan_4")
+    result, figures = measured("choose", "ball_instructed", "--episodes", 20, "--workers", 1)
+    assert list(figures["methods"]) == ["plan_4", "intent", "intent_of_plan", "goal_once"]
+    assert figures["chosen"] == "goal_once"
+    reached = figures["methods"]["goal_once"]["success_rate"]
+    assert f"a robot that can be given the goal itself needs no server: goal_once has {reached:.3f}" in (
+        " ".join(result.output.split())
+    )
+
+
 def test_a_plan_is_recommended_with_the_longest_time_of_a_reply(
     measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
