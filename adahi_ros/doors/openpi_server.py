@@ -63,7 +63,7 @@ def opened(door: OpenPiDoor) -> OpenDoor:
             "of this machine"
         )
     tokens = _read("tokens_file", door.tokens_file, Tokens)
-    file = _read("keys_file", door.keys_file, partial(load, ClientFile)) or ClientFile()
+    file = _read("keys_file", door.keys_file, _client_file) or ClientFile()
     encrypts = _encryption(door.certificate, door.key)
     try:
         listener = BoundedListener(door.address, door.port)
@@ -90,6 +90,15 @@ def _read(field: str, name: str, read: Callable[[Path], Any]) -> Any:
         return read(Path(name).expanduser()) if name else None
     except (OSError, ValueError) as error:
         raise ValueError(f"{field}: {name!r}, {getattr(error, 'strerror', None) or error}") from None
+
+
+def _client_file(path: Path) -> ClientFile:
+    file = load(ClientFile, path)
+    try:
+        pack_openpi(file.metadata)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{path}: metadata: {error}") from None
+    return file
 
 
 def _encryption(certificate: str, key: str) -> ssl.SSLContext | None:

@@ -66,6 +66,7 @@ def test_a_name_may_change_its_token(tmp_path: Path) -> None:
             {"keys_file": "keys"},
             r"keys_file: .*keys.observation.state: \[\], must be a key, or a list of keys",
         ),
+        ({"keys_file": "dates"}, "keys_file: .*dates: metadata: date of object, must be numbers"),
     ],
 )
 def test_arguments_that_cannot_be_used_are_named(tmp_path: Path, changes: dict[str, Any], fault: str) -> None:
@@ -73,6 +74,7 @@ def test_arguments_that_cannot_be_used_are_named(tmp_path: Path, changes: dict[s
     (tmp_path / "tokens").write_text(f"arm {TOKEN}\n")
     (tmp_path / "large").write_text(" " * (LARGEST + 1))
     (tmp_path / "keys").write_text("keys: {observation.state: []}\n")
+    (tmp_path / "dates").write_text("metadata: {made: 2026-11-30}\n")
     of_files = ("tokens_file", "certificate", "key", "keys_file")
     given: dict[str, Any] = {
         name: str(tmp_path / value) if name in of_files else value for name, value in changes.items()
