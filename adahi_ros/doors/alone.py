@@ -18,7 +18,7 @@ from adahi_ros.policies.interface import Policy, TargetUnavailableError
 from adahi_ros.protocol.request import Request
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.request_queue import Turn
-from adahi_ros.server.schedule import BatchParameters, Schedule, Sender
+from adahi_ros.server.schedule import BatchParameters, BatchSchedule, Sender
 from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService, target_name
 from adahi_ros.server.verifier import TargetVerifier
 
@@ -73,7 +73,7 @@ class AloneFront:
             self.targets.put(each)
         self._loop = asyncio.get_running_loop()
         self._later: asyncio.TimerHandle | None = None
-        self._schedule = Schedule(
+        self._schedule = BatchSchedule(
             VerificationService(self.targets),
             batch,
             lambda refusal, shared: say(refusal or shared),

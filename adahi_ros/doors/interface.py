@@ -25,7 +25,7 @@ class Front(Protocol):
     def targets(self) -> ServedTargets: ...
 
     def submit(self, turn: Turn[Sender], read: Callable[[], Request]) -> None:
-        """Queue a request, from any thread; see `Schedule.receive`."""
+        """Queue a request, from any thread; see `BatchSchedule.receive`."""
 
 
 class OpenDoor(ABC):

@@ -148,7 +148,7 @@ class ObservationReader:
         shown = [
             _pictures(seen, self._keys_of(each.name)[0], each, history) for each in self._signature.images
         ]
-        return [Pixels.of(pictures[at]) for at in range(history) for pictures in shown]
+        return [Pixels.from_picture(pictures[at]) for at in range(history) for pictures in shown]
 
     def _sentence(self, seen: Mapping[str, Any]) -> str:
         sentence = _found(seen, self._prompt)

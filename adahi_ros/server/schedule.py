@@ -68,7 +68,7 @@ Sender = Callable[["Turn[Any]", Reply, float], object]
 """Sends the reply to a request; gets its turn, and how long its batch was computed, s (0 without one)."""
 
 
-class Schedule:
+class BatchSchedule:
     """Queues requests, serves them in batches, and sends the replies; used by one thread at a time.
 
     Args:

@@ -53,7 +53,7 @@ class Pixels(bytes):
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, picture: np.ndarray) -> Pixels:
+    def from_picture(cls, picture: np.ndarray) -> Pixels:
         """Return the bytes of a picture (rows, columns, 3) uint8."""
         made = cls(picture.tobytes())
         made.shape = picture.shape

@@ -131,7 +131,7 @@ def test_smaller_images_are_enlarged_and_padded_in_black() -> None:
 def test_pictures_that_were_not_compressed_are_read_and_not_kept() -> None:
     """Of a door's client, which sends each window whole."""
     engine = Engine(TargetVerifier(Seeing(), "replace"), 0)
-    shown = [Pixels.of(frames(step)[name]) for step in range(H) for name in ("front", "wrist")]
+    shown = [Pixels.from_picture(frames(step)[name]) for step in range(H) for name in ("front", "wrist")]
     window = WireWindow.pack(np.zeros((H, 1), np.float32), np.zeros(0, np.float32), images=shown)
     reply = engine.verify(request(window, 7), 0.0)
     np.testing.assert_array_equal(reply.actions, [0, 0, 10, 5, 20, 10])
@@ -139,7 +139,7 @@ def test_pictures_that_were_not_compressed_are_read_and_not_kept() -> None:
     large = WireWindow.pack(
         np.zeros((H, 1), np.float32),
         np.zeros(0, np.float32),
-        images=[Pixels.of(np.zeros((9, 16, 3), np.uint8))] * 6,
+        images=[Pixels.from_picture(np.zeros((9, 16, 3), np.uint8))] * 6,
     )
     with pytest.raises(RequestError, match=r"images\[0\].data: 9 x 16 pixels, must be 8 x 16 at most"):
         engine.verify(request(large, 8), 0.0)

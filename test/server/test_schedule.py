@@ -14,7 +14,7 @@ from adahi_ros.protocol.request import OK, Reply, Request
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.request_queue import Turn
-from adahi_ros.server.schedule import BatchParameters, Schedule
+from adahi_ros.server.schedule import BatchParameters, BatchSchedule
 from adahi_ros.server.service import LoadedTarget, ServedTargets, VerificationService
 from test.nodes.server.test_request_scheduler import SIGNATURE, Elsewhere
 
@@ -34,7 +34,7 @@ class Robots:
         served = LoadedTarget(Engine(self.target, 0), Description("", "replace", SIGNATURE))
         service = VerificationService(ServedTargets(served))
         batch = BatchParameters(size=16, wait_s=wait_s, quota_hz=0.0)
-        self.schedule = Schedule(service, batch, lambda *_: None, clock=lambda: self.now_s)
+        self.schedule = BatchSchedule(service, batch, lambda *_: None, clock=lambda: self.now_s)
         self.replied: list[str] = []
         self._step = 0
 

@@ -20,20 +20,20 @@ from adahi_ros.nodes.common.reachable import Clients, ReachableClients
 from adahi_ros.nodes.server.robot_messages import from_request, header_of, to_reply
 from adahi_ros.protocol.request import Reply, Request, RequestError, RequestFault
 from adahi_ros.server.request_queue import Turn
-from adahi_ros.server.schedule import BatchParameters, Schedule, Sender
+from adahi_ros.server.schedule import BatchParameters, BatchSchedule, Sender
 from adahi_ros.server.service import VerificationService
 
 
-class RequestScheduler(Schedule):
+class RequestScheduler(BatchSchedule):
     """Serves a verifier's services in batches; its executor passes one request at a time.
 
     Args:
         services: of the requests, each by the name of the only robot that may use it; '' for any.
-        verification: see `Schedule`.
+        verification: see `BatchSchedule`.
         batch: likewise.
         served: likewise.
         unheard: called with a request if its reply cannot reach its client.
-        wake: see `Schedule`.
+        wake: see `BatchSchedule`.
         clock: likewise.
     """
 
@@ -52,13 +52,13 @@ class RequestScheduler(Schedule):
         self._clients, self._reachable = Clients(), ReachableClients()
 
     def serve(self) -> bool:
-        """See `Schedule`; first takes what has arrived."""
+        """See `BatchSchedule`; first takes what has arrived."""
         for robot, message, header in self._take():
             self.admit(robot, message, header)
         return super().serve()
 
     def dismiss(self) -> None:
-        """See `Schedule`."""
+        """See `BatchSchedule`."""
         super().dismiss()
         self._clients.close()
 
