@@ -246,5 +246,5 @@ class Commands:
     def _state(self, now_s: float) -> _State:
         guard = self._guard
         resting = guard.holding and guard.at_rest(now_s)
-        permission = guard.stopped, guard.permission.needs_press
+        permission = guard.permission.stopped, guard.permission.needs_press
         return guard.enabled(now_s), *permission, resting, guard.reason(now_s), guard.reported

@@ -124,11 +124,6 @@ class Guard:
         return self._motion.moving
 
     @property
-    def stopped(self) -> bool:
-        """Whether a stop is latched."""
-        return self.permission.stopped
-
-    @property
     def holding(self) -> bool:
         """Whether the last command, or its absence, was to hold the robot."""
         return self._outside or not HELD.isdisjoint(self.interventions)

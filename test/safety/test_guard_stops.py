@@ -28,10 +28,10 @@ def test_a_stop_by_the_service_stays_while_the_topic_goes_on_saying_true(require
     assert stream(robot, 3)[-1]
     robot.permission.set_enabled(False, robot.now_s)
     assert not any(stream(robot, 100))
-    assert (robot.guard.stopped, robot.act(0.1)) == (True, None)
+    assert (robot.permission.stopped, robot.act(0.1)) == (True, None)
     robot.permission.set_enabled(True, robot.now_s)
     assert robot.guard.enabled(robot.now_s)
-    assert not robot.guard.stopped
+    assert not robot.permission.stopped
     assert robot.act(0.1) == 0.1
 
 
@@ -46,9 +46,9 @@ def test_after_a_stop_by_service_the_topic_must_let_go_before_it_enables(require
         robot.wait(20)
         assert not any(stream(robot, 3))  # it may be a slow or suspended publisher
     robot.press(False)
-    assert robot.guard.stopped
+    assert robot.permission.stopped
     assert stream(robot, 1)[0]
-    assert not robot.guard.stopped
+    assert not robot.permission.stopped
 
 
 @pytest.mark.parametrize("required", [True, False])
@@ -61,7 +61,7 @@ def test_after_the_process_stood_still_old_trues_are_no_fresh_press(required: bo
         robot.press(True, age_s=10.0 - period * PERIOD_S)
         assert not robot.guard.enabled(robot.now_s)
     assert not any(stream(robot, 30))
-    assert robot.guard.stopped
+    assert robot.permission.stopped
 
 
 @pytest.mark.parametrize("required", [True, False])
@@ -69,7 +69,7 @@ def test_after_a_false_on_the_topic_its_next_true_enables(required: bool) -> Non
     robot = Robot("positions", {}, require_enable=required)
     stream(robot, 3)
     robot.press(False)
-    assert robot.guard.stopped
+    assert robot.permission.stopped
     assert not robot.guard.enabled(robot.now_s)
     assert stream(robot, 1)[0]
 
@@ -86,7 +86,7 @@ def test_a_stop_outlasts_a_new_start(required: bool, active: bool) -> None:
         robot.permission.set_enabled(False, robot.now_s)
     assert not any(stream(robot, 30))
     robot.guard.start(robot.now_s)
-    assert robot.guard.stopped
+    assert robot.permission.stopped
     assert not any(stream(robot, 30))
     robot.permission.set_enabled(True, robot.now_s)
     assert robot.guard.enabled(robot.now_s)
@@ -106,7 +106,7 @@ def test_a_deadman_that_is_let_go_is_no_stop() -> None:
     stream(robot, 3)
     robot.wait(10)
     assert not robot.guard.enabled(robot.now_s)
-    assert not robot.guard.stopped
+    assert not robot.permission.stopped
     assert stream(robot, 1)[0]
 
 

@@ -25,15 +25,13 @@ class ThrottledLog:
     Args:
         node: has the logger.
         period_s: between two warnings of one key.
-        clock: returns the time in seconds; must not be set back.
+        now: returns the time in seconds; must not be set back.
     """
 
-    def __init__(
-        self, node: Node, period_s: float = 1.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, node: Node, period_s: float = 1.0, now: Callable[[], float] = time.monotonic) -> None:
         self._node = node
         self._period_s = period_s
-        self._clock = clock
+        self._now = now
         self._keys: dict[str, tuple[float, int]] = {}  # when logged, and how many suppressed since
 
     def warning(self, key: str, text: str | Callable[[], str]) -> None:
@@ -45,7 +43,7 @@ class ThrottledLog:
         """
         if key not in self._keys and len(self._keys) >= MOST_KEYS:
             key = OVERFLOW
-        now_s = self._clock()
+        now_s = self._now()
         logged_s, suppressed = self._keys.get(key, (-math.inf, 0))
         if now_s - logged_s < self._period_s:
             self._keys[key] = logged_s, suppressed + 1

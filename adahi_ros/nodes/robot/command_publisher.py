@@ -117,8 +117,7 @@ class CommandPublisher:
         self._sent_s = self._lag_s = 0.0  # of the last command, and how far braking is behind time
         self._watch = steady_timer(node, contract.period_s, self.brake_if_held, opened)
         steady_timer(node, STATE_PERIOD_S, self._publish_state_again, opened)
-        warning = limits_warning(named, what, measured)
-        if warning is not None:
+        if warning := limits_warning(named, what, measured):
             node.get_logger().warning(warning)
 
     @property

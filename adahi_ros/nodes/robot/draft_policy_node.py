@@ -247,9 +247,8 @@ class DraftPolicyNode(ManagedNode):
     def _on_instruction(self, message: String) -> None:
         most = REQUEST["instruction"]
         if len(message.data) > most:
-            length = len(message.data)
             self._throttled.warning(
-                "instruction", f"ignored: instruction: {length} characters, must be {most} at most"
+                "instruction", f"ignored: instruction: {len(message.data)} characters, must be {most} at most"
             )
             return
         if message.data == self._loop.instruction:
@@ -317,8 +316,7 @@ class DraftPolicyNode(ManagedNode):
             self.get_logger().warning(warning)
 
     def _check_calibration(self, policy: Policy) -> None:
-        warning = calibration_warning(self._declared.value_beside("calibration.draft"), policy.digest)
-        if warning is not None:
+        if warning := calibration_warning(self._declared.value_beside("calibration.draft"), policy.digest):
             self.get_logger().warning(warning)
 
     # A step
@@ -452,7 +450,7 @@ class DraftPolicyNode(ManagedNode):
             self._session,
             self._loop,
             self._commands.enabled,
-            guard.stopped,
+            guard.permission.stopped,
             {why.name.lower(): count for why, count in guard.counts.items()},
             self._transport.figures,
             now_s,
