@@ -3,74 +3,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 
 from adahi_ros.core.health_level import Health, Level
-from adahi_ros.core.texts import NAME_LENGTH, shortened
+from adahi_ros.server.service import Counts
 
 PERCENTILES = (50, 95)
-RECENT = 1000  # batches in the percentiles of compute times
-NAMED_MOST = 64
-"""Robots with a count of their own: senders choose their names, and may invent any number."""
-OTHERS = "(others)"
-SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
-TIMES_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-
-
-class Buckets:
-    """Counts values by the first of some upper bounds that they do not exceed.
-
-    Attributes:
-        bounds: in order; the last count is of what exceeds all of them.
-        counts: one more than bounds.
-        total: sum of all values.
-
-    Args:
-        bounds: see the class.
-    """
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self.bounds, self.counts, self.total = bounds, [0] * (len(bounds) + 1), 0.0
-
-    def add(self, value: float) -> None:
-        """Count a value."""
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-
-@dataclass
-class Counts:
-    """Counts of a verifier.
-
-    Attributes:
-        robots: requests, by the printable name of their robot; after `NAMED_MOST` names, by `OTHERS`.
-        replies: by the name of their status.
-        refused: refused requests that need attention.
-        batch_s: time of each batch, s.
-        batch_sizes: requests of each batch.
-        recent_ms: time of each of the last batches.
-        unheard: replies that could not reach their client.
-    """
-
-    robots: Counter[str] = field(default_factory=Counter)
-    replies: Counter[str] = field(default_factory=Counter)
-    refused: int = 0
-    batch_s: Buckets = field(default_factory=lambda: Buckets(TIMES_S))
-    batch_sizes: Buckets = field(default_factory=lambda: Buckets(SIZES))
-    recent_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
-    unheard: int = 0
-
-    def add(self, robot_id: str, status: str) -> None:
-        """Count a request and its reply."""
-        name = shortened(robot_id, NAME_LENGTH)
-        self.robots[name if name in self.robots or len(self.robots) < NAMED_MOST else OTHERS] += 1
-        self.replies[status] += 1
 
 
 class HealthWatch:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replies to every request, valid or not; names of targets, and names that robots share."""
+"""Replies to every request, valid or not, and counts; names of targets, and names that robots share."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
+from bisect import bisect_left
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +24,6 @@ from adahi_ros.protocol.request import (
 )
 from adahi_ros.server.admission import Refusal
 from adahi_ros.server.engine import Batch, Engine
-from adahi_ros.server.server_health import Counts
 
 if TYPE_CHECKING:
     from adahi_ros.server.assignments import Assignments
@@ -35,6 +35,12 @@ SESSIONS_KEPT = 8  # of a name, besides the newest
 LATE_S = 1.0  # a late request of a former session arrives within this time
 MAX_AGE_S = 3600.0  # a session that returns after this time counts as new
 SHARED_S = 10.0  # how long a name is reported as shared
+RECENT = 1000  # batches in the percentiles of compute times
+NAMED_MOST = 64
+"""Robots with a count of their own: senders choose their names, and may invent any number."""
+OTHERS = "(others)"
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+TIMES_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
 def target_name(configured: str, checkpoint: str) -> str:
@@ -204,6 +210,56 @@ class Sessions:
             for robot_id, name in self._names.items()
             if now_s - name.returned_s <= SHARED_S
         }
+
+
+class Buckets:
+    """Counts values by the first of some upper bounds that they do not exceed.
+
+    Attributes:
+        bounds: in order; the last count is of what exceeds all of them.
+        counts: one more than bounds.
+        total: sum of all values.
+
+    Args:
+        bounds: see the class.
+    """
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds, self.counts, self.total = bounds, [0] * (len(bounds) + 1), 0.0
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+
+@dataclass
+class Counts:
+    """Counts of a verifier.
+
+    Attributes:
+        robots: requests, by the printable name of their robot; after `NAMED_MOST` names, by `OTHERS`.
+        replies: by the name of their status.
+        refused: refused requests that need attention.
+        batch_s: time of each batch, s.
+        batch_sizes: requests of each batch.
+        recent_ms: time of each of the last batches.
+        unheard: replies that could not reach their client.
+    """
+
+    robots: Counter[str] = field(default_factory=Counter)
+    replies: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+    batch_s: Buckets = field(default_factory=lambda: Buckets(TIMES_S))
+    batch_sizes: Buckets = field(default_factory=lambda: Buckets(SIZES))
+    recent_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    unheard: int = 0
+
+    def add(self, robot_id: str, status: str) -> None:
+        """Count a request and its reply."""
+        name = robot_id if robot_id in self.robots else shortened(robot_id, NAME_LENGTH)
+        self.robots[name if name in self.robots or len(self.robots) < NAMED_MOST else OTHERS] += 1
+        self.replies[status] += 1
 
 
 class VerificationService:

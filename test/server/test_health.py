@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from adahi_ros.core.health_level import Level
-from adahi_ros.server.server_health import NAMED_MOST, OTHERS, Buckets, Counts, HealthWatch
+from adahi_ros.server.server_health import HealthWatch
+from adahi_ros.server.service import NAMED_MOST, OTHERS, Buckets, Counts
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from adahi_msgs.srv import VerifyDraft
 from adahi_ros.nodes.server.robot_messages import from_request
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.protocol.request import PROTOCOL_VERSION
-from adahi_ros.server.server_health import NAMED_MOST, OTHERS
+from adahi_ros.server.service import NAMED_MOST, OTHERS
 from test.nodes.conftest import Make
 from test.nodes.test_metrics_server import Samples, samples
 
