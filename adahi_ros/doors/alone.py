@@ -58,6 +58,9 @@ def target_of(policy: Policy, name: str) -> LoadedTarget:
 class AloneFront:
     """A `Front` on the event loop of its door.
 
+    Attributes:
+        verification: makes the replies, and counts them.
+
     Args:
         targets: the first is the default.
         batch: parameters of the batches.
@@ -73,8 +76,9 @@ class AloneFront:
             self.targets.put(each)
         self._loop = asyncio.get_running_loop()
         self._later: asyncio.TimerHandle | None = None
+        self.verification = VerificationService(self.targets)
         self._schedule = BatchSchedule(
-            VerificationService(self.targets),
+            self.verification,
             batch,
             lambda refusal, shared: say(refusal or shared),
             self._wake,

@@ -96,4 +96,4 @@ def parsed(text: str) -> dict[bytes, str]:
 
 
 def _digest(token: str) -> bytes:
-    return sha256(token.encode()).digest()
+    return sha256(token.encode(errors="replace")).digest()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from adahi_ros.doors.target_worker import TargetWorker
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.schedule import BatchParameters
-from adahi_ros.server.service import LoadedTarget
+from adahi_ros.server.service import Counts, LoadedTarget
 from adahi_ros.server.verifier import TargetVerifier
 
 REASON = "pip install -r requirements/remote_targets.txt"
@@ -94,10 +95,12 @@ class Served:
 
     Attributes:
         refusals: that were logged.
+        counts: of its replies.
     """
 
     def __init__(self, door: OpenPiDoor, targets: Sequence[LoadedTarget], batch: BatchParameters) -> None:
         self.refusals: list[str] = []
+        self.counts = Counts()
         self._opened = door.open()
         self.address = self._opened.address
         self._targets, self._batch = targets, batch
@@ -107,7 +110,9 @@ class Served:
         self._thread.start()
 
     async def _serve(self) -> None:
-        await self._opened.serve(AloneFront(self._targets, self._batch, self.refusals.append))
+        front = AloneFront(self._targets, self._batch, self.refusals.append)
+        self.counts = front.verification.counts
+        await self._opened.serve(front)
 
     def _run(self) -> None:
         try:
@@ -145,7 +150,7 @@ class Client:
         self._stack = ExitStack()
         opened: Any = connect(address, compression=None, proxy=None, **options)
         self.connection: ClientConnection = self._stack.enter_context(opened)
-        self._stack.callback(self.connection.close_socket)  # without waiting for the other side
+        self._stack.callback(self.cut)
         self.metadata = unpack_openpi(self.connection.recv(LIMIT_S))
 
     def __enter__(self) -> Client:
@@ -153,6 +158,11 @@ class Client:
 
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
+
+    def cut(self) -> None:
+        """End the connection without a word; a thread that is sending ends too."""
+        with suppress(OSError):  # it is closed
+            self.connection.socket.shutdown(socket.SHUT_RDWR)
 
     def send(self, message: Any) -> None:
         """Send an observation, or a message as it is."""

@@ -179,6 +179,6 @@ def test_a_robot_keeps_its_replies_beside_attackers_at_a_door(
             answers.append(robots.send("arm", float(number))())
             assert client.plan(seen(number))[0, 0] == number
         over.set()
-        hasty.connection.close_socket()  # wakes its sender
-        liar.connection.close_socket()
+        hasty.cut()  # wakes its sender
+        liar.cut()
     assert answers == list(range(ROUNDS))
