@@ -168,9 +168,9 @@ class VerifierSession:
         assert self._description is not None
         return self._description
 
-    def unlike(self, observed: Mapping[str, np.ndarray]) -> str:
-        """Return what of observations is unlike the target's data; see `Wants.unlike`."""
-        return "" if self._description is None else self._wants.unlike(self._description, observed)
+    def unlike(self, observed: Mapping[str, np.ndarray]) -> str | None:
+        """Return what is unlike the target's data, see `Wants.unlike`; None while no target is known."""
+        return None if self._description is None else self._wants.unlike(self._description, observed)
 
     def submit(
         self, request: Request, deadline_s: float, now_s: float, on_outcome: OnOutcome

@@ -431,6 +431,6 @@ class Motion:
 
     def brakes(self, at_rest: np.ndarray) -> None:
         """Note a command that brakes the arm; entries at rest (A,) stand once they have reached it."""
-        self.rested = np.where(at_rest, self.rested + 1, 0)
+        self.rested = np.where(at_rest | np.isinf(self.rested), self.rested + 1, 0)
         self.moved_s = np.where(at_rest, self.moved_s, self.put_s)
         self.moving = bool((self.rested < HOLDS_AT_REST).any())

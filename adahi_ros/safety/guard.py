@@ -198,10 +198,12 @@ class Guard:
         self.permission.holds.happen(Event.DEACTIVATE)
         self._count((Intervention.DEACTIVATED,))
 
-    def leave(self, entries: np.ndarray) -> None:
-        """Send these entries (A,) nothing until motion begins: nothing follows their commands any more."""
-        self._envelope.begin(None, entries)
+    def leave(self, entries: np.ndarray, gone: bool = True) -> None:
+        """Send these entries (A,) nothing until motion begins; where what followed is gone, they stand."""
         self._motion.rested = np.where(entries, np.inf, self._motion.rested)
+        if not gone:
+            return
+        self._envelope.begin(None, entries)
         self._motion.moved_s = np.where(entries, -np.inf, self._motion.moved_s)
         if entries.all():
             self._motion.begin_curve()

@@ -81,7 +81,7 @@ class Permission:
         self._active_since_s = -math.inf
         self._true_until_s = -math.inf
         self._parts: dict[str, tuple[str, bool]] = {}  # of the driver: fault, and whether it is known
-        self.presses, self.uncompared = 0, False
+        self.presses, self.uncompared = 0, True
         self.configure(required, timeout_s)
 
     def configure(self, required: bool, timeout_s: float) -> None:

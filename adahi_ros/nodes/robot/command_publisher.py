@@ -97,7 +97,7 @@ class CommandPublisher:
         def leave(topic: str, follows: bool = False) -> None:
             """Brake what a topic commands no more; a velocity that its controller still follows must be."""
             entries = np.isin(what.names, joints.get(topic, ()))
-            self.guard.leave(entries & envelope.positions if follows else entries)
+            self.guard.leave(entries & envelope.positions if follows else entries, not follows)
 
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
         self.others = OtherPublishers(

@@ -47,7 +47,6 @@ class ControllerSwitch:
             return ""
         if goal := self._goals.executing():
             return f"{goal}; end it first"
-        await self.end(wait_s)  # where a goal before this one left an arm that may have moved
         self._switched = True  # also without a reply: then it is unknown
         return await self._switch(self._ours, self._other, wait_s, self._given_up)
 

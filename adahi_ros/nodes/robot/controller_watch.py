@@ -85,6 +85,8 @@ class ControllerWatch:
         sent_ns, now_ns = stamp_ns(message.header.stamp), self._node.get_clock().now().nanoseconds
         if sent_ns and not self._node.get_parameter("use_sim_time").value:  # that time leaps
             ahead_s.append((sent_ns - now_ns) / NANOSECONDS)
+        else:
+            ahead_s.clear()
         if len(ahead_s) == STATES and not -BEHIND_S <= max(ahead_s) <= AHEAD_S:
             apart = f"{1e3 * abs(max(ahead_s)):.0f} ms {'ahead' if max(ahead_s) > 0.0 else 'behind'}"
             fault = fault or f"{_controller(topic)} has a clock that is {apart}; use chrony"
@@ -127,7 +129,9 @@ class ControllerWatch:
         if takes or (found and not any(UNKNOWN in name for name in found.values())):
             self._takes[topic] = takes
         if before is not None and takes - before:  # one that was killed remains for DDS for a while
-            self._faults.pop(topic, None)
+            for known in (self._faults, self._ahead_s):
+                known.pop(topic, None)
+            self._scaled.discard(topic)
             self._on_left(topic, False)
             return f"{controller} has started", True
         if not found:

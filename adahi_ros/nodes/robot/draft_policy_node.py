@@ -366,8 +366,8 @@ class DraftPolicyNode(ManagedNode):
     def _compare(self, observation: Observation) -> None:
         """Hold the arm while an observation is in another unit than the target's data.
 
-        Before its first motion, and after a jump or a fault of the driver, which may be another one now, or
-        news of the verifier.
+        Before its first motion, and after a jump or a fault of the driver, which may be another one now; as
+        soon as the target is known.
         """
         permission = self._operator.permission
         clear = all(permission.holds[each] is State.CLEAR for each in (Hold.UNLIKE, Hold.JUMPED, Hold.DRIVER))
@@ -377,7 +377,8 @@ class DraftPolicyNode(ManagedNode):
             self._once.warning(fault, fault)
         observed = {OBSERVATION: observation.values, **observation.named}
         unlike = self._session.unlike({name: values[None] for name, values in observed.items()})
-        permission.compare(unlike)
+        if unlike is not None:
+            permission.compare(unlike)
         if unlike:
             self._throttled.warning("unlike", f"held: {unlike}")
 
@@ -407,7 +408,6 @@ class DraftPolicyNode(ManagedNode):
         news = self._condition.news(self._session, self._loop, time.monotonic())
         if news is None:
             return
-        self._operator.permission.uncompared = True  # the target's data may be known only now
         self._say(news)
         if news.refuses:
             self.last_error = news.text
