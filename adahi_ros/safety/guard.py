@@ -199,7 +199,12 @@ class Guard:
         self._count((Intervention.DEACTIVATED,))
 
     def leave(self, entries: np.ndarray, gone: bool = True) -> None:
-        """Send these entries (A,) nothing until motion begins; where what followed is gone, they stand."""
+        """Send entries nothing until motion begins.
+
+        Args:
+            entries: (A,) bool.
+            gone: their controllers follow no more, so the entries are at rest where they are measured.
+        """
         self._motion.rested = np.where(entries, np.inf, self._motion.rested)
         if not gone:
             return

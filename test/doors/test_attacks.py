@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,17 +24,6 @@ from test.certificates import self_signed
 from test.waiting import wait_for
 
 ROUNDS = 20
-
-
-@pytest.fixture
-def planner() -> Planner:
-    return Planner()
-
-
-@pytest.fixture
-def door(planner: Planner) -> Iterator[Served]:
-    with served(planner) as serving:
-        yield serving
 
 
 def place_of(door: Served) -> tuple[str, int]:

@@ -30,17 +30,6 @@ PLAN = STATE[:2] + np.arange(4, dtype=np.float32)[:, None]
 
 
 @pytest.fixture
-def planner() -> Planner:
-    return Planner()
-
-
-@pytest.fixture
-def door(planner: Planner) -> Iterator[Served]:
-    with served(planner) as serving:
-        yield serving
-
-
-@pytest.fixture
 def client(door: Served) -> Iterator[Client]:
     with Client(door.address) as made:
         yield made

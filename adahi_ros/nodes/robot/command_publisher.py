@@ -95,7 +95,7 @@ class CommandPublisher:
         }
 
         def leave(topic: str, follows: bool = False) -> None:
-            """Brake what a topic commands no more; a velocity that its controller still follows must be."""
+            """Send a topic nothing until motion begins; but brake velocities that its controller follows."""
             entries = np.isin(what.names, joints.get(topic, ()))
             self.guard.leave(entries & envelope.positions if follows else entries, not follows)
 
