@@ -73,39 +73,28 @@ class ControllerWatch:
         opened.callback(self._node.destroy_subscription, subscription)
 
     def _received(self, topic: str, message: Any) -> None:
-        found = self._lacks(topic, message), self._slow(topic, message), self._apart(topic, message)
-        why = next(filter(None, found), "")
-        fault, before = why and f"{_controller(topic)} {why}", self._faults.get(topic)
-        self._faults[topic] = fault
-        if fault and not before and self._active:
-            self._on_left(topic, True)  # at another speed or time, each braking message makes a jump
-            self.compare_subscriptions()
-
-    def _lacks(self, topic: str, message: Any) -> str:
         missing = sorted(self._joints[topic].difference(message.joint_names))
-        there_are = shortened(", ".join(message.joint_names))
-        return f"has no joint {', '.join(missing)}; it has {there_are}" if missing else ""
-
-    def _slow(self, topic: str, message: Any) -> str:
+        has = f"{', '.join(missing)}; it has {shortened(', '.join(message.joint_names))}"
+        fault = f"{_controller(topic)} has no joint {has}" if missing else ""
         scaling = getattr(message, "speed_scaling_factor", 0.0)
         if scaling > 0.0:  # older controllers leave it at 0
             self._scaled.add(topic)
-        slow = topic in self._scaled and not scaling >= FULL_SPEED  # true of NaN
-        return f"runs at {scaling:.0%} of its speed, must be 100 %" if slow else ""
-
-    def _apart(self, topic: str, message: Any) -> str:
-        """Return how far the controller's clock is from ours, if it is too far."""
+        if topic in self._scaled and not scaling >= FULL_SPEED:  # true of NaN
+            fault = fault or f"{_controller(topic)} runs at {scaling:.0%} of its speed, must be 100 %"
         ahead_s = self._ahead_s.setdefault(topic, deque(maxlen=STATES))
         sent_ns, now_ns = stamp_ns(message.header.stamp), self._node.get_clock().now().nanoseconds
-        if not sent_ns or self._node.get_parameter("use_sim_time").value:  # simulated time moves in steps
+        if sent_ns and not self._node.get_parameter("use_sim_time").value:  # simulated time moves in steps
+            ahead_s.append((sent_ns - now_ns) / NANOSECONDS)
+        else:
             ahead_s.clear()
-            return ""
-        ahead_s.append((sent_ns - now_ns) / NANOSECONDS)
-        least_s = max(ahead_s)
-        if len(ahead_s) < STATES or -BEHIND_S <= least_s <= AHEAD_S:
-            return ""
-        how = "ahead" if least_s > 0.0 else "behind"
-        return f"has a clock that is {1e3 * abs(least_s):.0f} ms {how}; synchronise the clocks, as by chrony"
+        if len(ahead_s) == STATES and not -BEHIND_S <= max(ahead_s) <= AHEAD_S:
+            apart = f"{1e3 * abs(max(ahead_s)):.0f} ms {'ahead' if max(ahead_s) > 0.0 else 'behind'}"
+            fault = fault or f"{_controller(topic)} has a clock that is {apart}; use chrony"
+        begins = bool(fault) and not self._faults.get(topic)
+        self._faults[topic] = fault
+        if begins and self._active:
+            self._on_left(topic, True)  # at another speed or time, each braking message makes a jump
+            self.compare_subscriptions()
 
     def begin(self) -> None:
         """Look from now on: the node is active."""
