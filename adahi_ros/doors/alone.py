@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.core.signals import leave
 from adahi_ros.doors.interface import Door
 from adahi_ros.doors.target_worker import TargetWorker
 from adahi_ros.policies.backends import load_policy
@@ -103,7 +105,7 @@ class AloneFront:
 def serve_alone(
     door: Door, targets: Sequence[LoadedTarget], batch: BatchParameters, say: Callable[[str], object]
 ) -> None:
-    """Serve targets through a door until an exception, such as that of Ctrl-C.
+    """Serve targets through a door until SIGINT or SIGTERM; call it in the main thread.
 
     Args:
         door: closed.
@@ -112,15 +114,25 @@ def serve_alone(
         say: called with lines for people.
 
     Raises:
+        KeyboardInterrupt: the signal was SIGINT.
+        SystemExit: it was SIGTERM.
         ValueError: an argument of the door cannot be used.
     """
     opened = door.open()
 
     async def serve() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        # A handler that raises would cut a callback off, and the loop would wait for its result for ever.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, task.cancel, number)
         front = AloneFront(targets, batch, say)
         say(f"serves {', '.join(front.targets.names)} at {opened.address}; Ctrl-C stops it")
         if opened.warning:
             say(opened.warning)
         await opened.serve(front)
 
-    asyncio.run(serve())
+    try:
+        asyncio.run(serve())
+    except asyncio.CancelledError as stopped:
+        leave(stopped.args[0], None)

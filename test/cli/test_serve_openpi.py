@@ -16,12 +16,26 @@ from test.cli.conftest import Fails
 
 LIMIT_S = 60.0
 WITHOUT_ROS = "import sys; sys.modules['rclpy'] = None; from adahi_ros.cli.app import main; main()"
+INTERRUPTED = """
+import os, signal
+from websockets.asyncio.connection import Connection
+ended = Connection.connection_lost
+def connection_lost(*arguments):
+    os.kill(os.getpid(), signal.SIGINT)
+    return ended(*arguments)
+Connection.connection_lost = connection_lost
+"""
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def test_targets_are_served_without_ros(exported: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = _free_port()
     targets = [str(exported / name) for name in ("target", "draft")]
     verb = ["serve", "openpi", "--port", str(port), "--target", targets[0], "--target", targets[1]]
     command = [sys.executable, "-c", WITHOUT_ROS, *verb]
@@ -44,6 +58,20 @@ def test_targets_are_served_without_ros(exported: Path) -> None:
     assert rest.splitlines()[-1] == "adahi: stopped"
     assert "refused 'openpi/0', episode 1, step 2: observation: missing" in rest
     assert "Traceback" not in rest
+
+
+def test_ctrl_c_while_a_connection_ends_stops_it(exported: Path) -> None:
+    port = _free_port()
+    verb = ["serve", "openpi", "--port", str(port), "--target", str(exported / "target")]
+    command = [sys.executable, "-c", INTERRUPTED + WITHOUT_ROS, *verb]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as serving:
+        try:
+            assert serving.stdout is not None
+            serving.stdout.readline()
+            Client(f"ws://127.0.0.1:{port}").cut()
+            assert serving.wait(LIMIT_S) == 130
+        finally:
+            serving.kill()
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,9 @@ SEED = 5
 
 @pytest.fixture(scope="module")
 def ask(stage: Stage, exported: Path) -> Iterator[Ask]:
-    process = stage.start_verifier(exported, seed=SEED, verification__reliability="reliable")
+    process = stage.start_verifier(
+        exported, seed=SEED, verification__reliability="reliable", batch__quota_hz=0.0
+    )
     yield stage.client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
     stage.end(process)
 
@@ -45,7 +47,7 @@ def ask(stage: Stage, exported: Path) -> Iterator[Ask]:
 def good(exported: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
     """The fields of a request that is right: H 3, O 6, G 2, N 2, K 8; of a robot of each test's own.
 
-    A verifier limits the requests of a robot per second, and these tests are fast.
+    A verifier keeps a robot's window.
     """
     draw = np.random.default_rng(1)
     return {
