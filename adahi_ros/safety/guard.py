@@ -343,6 +343,8 @@ class Guard:
         fault = self._fault(now_s)
         if fault is not None:
             self._interrupted = True  # plans from before are outdated
+        if self._motion.moving and self.permission.holds[Hold.DRIVER] is State.PRESS:
+            self.leave(self._envelope.positions)  # what runs again stands: braking would move it
         why = fault or self._why
         if why is None and self._person and not self.permission.takeover.person:
             why = Intervention.UNVERIFIED  # the person's last command must not go on
@@ -419,8 +421,7 @@ class Guard:
 
     def _settled(self, now_s: float) -> np.ndarray:
         """Return the entries (A,) of which no command has moved the arm for long."""
-        long_ago = now_s - self._motion.moved_s >= SETTLED_S
-        return np.broadcast_to(long_ago, self._envelope.positions.shape)
+        return np.broadcast_to(now_s - self._motion.moved_s >= SETTLED_S, self._envelope.positions.shape)
 
     def _refused(self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float) -> bool:
         """Whether a judge refuses an action, or the arm's braking path from it."""

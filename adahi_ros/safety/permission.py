@@ -196,11 +196,10 @@ class Permission:
         """
         self._parts[part] = fault, known
         fault, known = max(self._parts.values(), key=lambda each: (bool(each[0]), each[1]))
-        active = self.holds[Hold.DEACTIVATED] is State.CLEAR
         if fault:
             self.uncompared = True
             self.holds.happen(Event.DRIVER_FAULT if known else Event.DRIVER_UNKNOWN, fault)
-        elif active and self.holds[Hold.DRIVER] is State.WAITS:
+        elif self.holds[Hold.DEACTIVATED] is State.CLEAR and self.holds[Hold.DRIVER] is State.WAITS:
             self.holds.happen(Event.DRIVER_FOUND)
         else:
             self.holds.happen(Event.DRIVER_RUNS, f"it did not run: {self.holds.text(Hold.DRIVER)}")

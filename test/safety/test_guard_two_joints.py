@@ -365,6 +365,23 @@ def test_a_joint_that_was_left_is_sent_nothing_until_motion_begins(left: int, go
 
 
 @pytest.mark.parametrize("b", ["positions", "velocities"])
+def test_positions_are_not_braked_once_their_driver_runs_again(b: str) -> None:
+    """A controller that was switched off and on stands: it would jump to where braking has come."""
+    arm = TwoJoints(b=b, acceleration=10.0)
+    for step in range(10):
+        arm.now_s += PERIOD_S
+        assert arm.act(0.05 * step, 0.5, measured=(0.05 * step, 0.0)) is not None
+    arm.permission.driver("robot_mode.mode: 5, must be 7")
+    assert len(arm.wait()) == 1
+    assert arm.guard.moving
+    arm.permission.driver("")
+    braked = arm.wait(20)
+    assert len(braked) == 0 or (b == "velocities" and braked[-1][1] == 0.0)
+    assert arm.guard.resting[0]
+    assert not arm.guard.moving
+
+
+@pytest.mark.parametrize("b", ["positions", "velocities"])
 def test_a_hold_that_begins_in_a_gap_lets_no_pushed_arm_go_back(b: str) -> None:
     arm = in_motion(b)
     while not arm.guard.resting[0]:  # until the silence holds it, after half a second
