@@ -24,9 +24,9 @@ from adahi_ros.robot.session import VerifierSession
 AT_ONCE_S = 1e-3
 MOST_IN_FLIGHT = 4  # pending requests; with more, none would be in time
 USEFUL_MOST_S = 10.0  # a request counts as missed after this, however long its reply is useful
-MOST_LASTING = 8  # pending requests for lasting replies: one every 1.5 s, each for 10 s at most
+MOST_LASTING = 8  # pending requests for lasting replies, each for 10 s at most
 RECENT = 8  # replies that count for `RequestsAhead.fault`: the first one of a target may take long
-PATIENCE_S = 1.5  # until another request for a lasting reply: that to the first is as good, and may take long
+PATIENCE_S = 0.25  # at least, until a second request for a lasting reply: that to the first is as good
 
 
 def is_due(
@@ -128,13 +128,10 @@ class RequestsAhead:
         if count >= (MOST_IN_FLIGHT if self._useful is None else MOST_LASTING):
             return False  # to give up the oldest, with a useful reply on its way, could repeat for ever
         if count:
-            waited_s, expected_s = now_s - self._in_flight[-1].submitted_s, self._session.expected_s
-            if self._useful is not None:
-                overdue = waited_s >= max(PATIENCE_S, expected_s)
-            else:
-                # Each overdue request doubles the wait for the next one. Otherwise a slow target would get
-                # ever more requests, and reply ever later.
-                overdue = waited_s >= expected_s * 2 ** (count - 1)
+            patience_s = max(0.0 if self._useful is None else PATIENCE_S, self._session.expected_s)
+            # Each overdue request doubles the wait for the next one. Otherwise a slow target would get ever
+            # more requests, and reply ever later.
+            overdue = now_s - self._in_flight[-1].submitted_s >= patience_s * 2 ** (count - 1)
         return bool(is_due(wanted, left, self.delay_steps, count, overdue))
 
     def submit(self, request: Request, now_s: float) -> PendingRequest:

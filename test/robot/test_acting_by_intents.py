@@ -17,8 +17,9 @@ from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.records import NO_PLAN, Reason
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.diagnosis import Diagnosis
+from adahi_ros.robot.prefetch import PATIENCE_S
 from adahi_ros.robot.session import VerifierState
-from test.robot.conftest import DRAFT, OFFERED, MakeRobot, Robot
+from test.robot.conftest import DRAFT, OFFERED, PERIOD_S, MakeRobot, Robot
 from test.robot.test_diagnosis import report
 
 HORIZON, SIZE = 8, 3
@@ -51,6 +52,15 @@ def acting(fixed_policy: Callable[..., Policy]) -> StubIntent:
 def robot(make_robot: MakeRobot, acting: StubIntent) -> Robot:
     """A robot that asks only where it must, and waits for no reply."""
     return make_robot("never", plans=HORIZON, acting=acting).connect()
+
+
+def test_a_lost_request_is_sent_again_soon_and_then_ever_later(robot: Robot) -> None:
+    robot.link.delay_s = (9.0, 9.0)
+    sent = [step for step, record in enumerate(robot.walk(range(40))) if record.transmitted]
+    waited = np.diff(sent) * PERIOD_S - PATIENCE_S * 2.0 ** np.arange(len(sent) - 1)
+    assert len(sent) == 4
+    assert (waited >= -1e-9).all()
+    assert (waited <= PERIOD_S + 1e-9).all()
 
 
 def test_one_reply_is_enough_however_old_it_is(robot: Robot) -> None:

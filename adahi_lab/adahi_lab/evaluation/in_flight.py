@@ -54,7 +54,7 @@ class InFlight:
 
     A robot with plans continues with its current plan. Across a link it requests as the robot's node does
     (`robot/prefetch.py`): if its gate says so, or if the plan is not longer than a usual reply time. A lost
-    request for a lasting reply, such as an intent, is sent again as late as the node does.
+    request is sent again as late as the node does, which waits twice as long after each lost one.
     A robot with drafts is held from the request on. It executes the reply for one control period, then drafts
     again. If the reply is lost, it times out and requests with a new draft.
 
@@ -78,6 +78,7 @@ class InFlight:
         self._replies: list[_Reply] = []
         self._come: list[Arrived] = []  # replies to drafts at the present step
         self._waiting = np.zeros(batch, dtype=bool)
+        self._tries = np.zeros(batch, dtype=np.int64)  # requests in a row that were lost
         self._owed = np.zeros(batch, dtype=bool)  # robots with drafts that wait for a reply
         self._plan = Plan(batch, controller.policy.signature.action_dim)
         self._cancelled = False
@@ -101,7 +102,7 @@ class InFlight:
     def cancel(self) -> None:
         """Drop pending requests and plans, because the task has changed; worlds rest no more."""
         self._replies, self._cancelled = [], True
-        self._waiting[:] = self._owed[:] = False
+        self._waiting[:] = self._owed[:] = self._tries[:] = 0
         self._plan = Plan(len(self._waiting), self._controller.policy.signature.action_dim)
 
     def arrive(self, step: int) -> None:
@@ -113,6 +114,7 @@ class InFlight:
             if here.any():
                 self._deliver(reply.verdict.rows(here[reply.rows]), reply.requested_at, here)
             self._owed |= ended & reply.lost
+            self._tries = np.where(ended, np.where(reply.lost, self._tries + 1, 0), self._tries)
             self._waiting &= ~ended
         self._replies = [reply for reply in self._replies if (reply.rows & (reply.due > step)).any()]
         self._plan.forget_before(step)
@@ -165,7 +167,8 @@ class InFlight:
             count = len(self._waiting)
             return np.full(count, self._late), np.zeros(count, dtype=bool)
         taken, lost = self._course.round_trip(step)
-        return np.maximum(taken, np.where(lost, max(self._late, self._patience), self._late)), lost
+        again = np.maximum(taken, self._patience) * 2**self._tries
+        return np.maximum(np.where(lost & (not self._waits), again, taken), self._late), lost
 
     def _rests(self, step: Step) -> np.ndarray:
         """Return the robots (B,) that rest with their worlds until the reply; see the class."""

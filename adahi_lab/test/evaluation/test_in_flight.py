@@ -165,6 +165,12 @@ def test_an_episodes_first_request_is_late_and_lost_as_any_other(losing: Callabl
     assert (steps, meant_for) == ([0, 1, 5], [0, 1, 2, 3, 4, 5])
 
 
+def test_after_each_lost_reply_in_a_row_a_robot_waits_twice_as_long() -> None:
+    steps, _, _ = gone(20, StepLink(delay=1, loss=1 - 1e-9), every=4)
+    assert steps == [0, 2, 6, 14]
+    assert gone(7, StepLink(delay=1, loss=1 - 1e-9))[0] == [0, 2, 4, 6]  # with a new draft each
+
+
 def test_a_lost_request_for_a_lasting_reply_is_sent_again_with_patience(
     losing: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
