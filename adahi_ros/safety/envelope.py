@@ -365,6 +365,7 @@ class Motion:
         resting: positions were held in a gap, or a simulator set them, and they have not been moved since.
         anywhere: the arm may start anywhere.
         pressed_at: (A,), where it was measured at the newest press since it moved; None without one.
+        left_s: when entries were left last.
     """
 
     period_s: float
@@ -381,6 +382,7 @@ class Motion:
     resting: bool = False
     anywhere: bool = True
     pressed_at: np.ndarray | None = None
+    left_s: float = -math.inf
 
     def since_s(self, now_s: float) -> float:
         """Return the time from the begin of the last command to that of one made now."""

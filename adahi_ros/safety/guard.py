@@ -134,7 +134,8 @@ class Guard:
 
     def at_rest(self, now_s: float) -> bool:
         """Whether the robot has reached its last command and has stopped."""
-        return not self._motion.moving and now_s >= self._motion.reached_s
+        reached_s = max(self._motion.reached_s, self._motion.left_s + SETTLED_S)
+        return not self._motion.moving and now_s >= reached_s
 
     def paused(self, now_s: float) -> bool:
         """Whether commands come after a gap, or in a new episode: motion starts at rest."""
@@ -198,16 +199,15 @@ class Guard:
         self.permission.holds.happen(Event.DEACTIVATE)
         self._count((Intervention.DEACTIVATED,))
 
-    def leave(self, entries: np.ndarray, gone: bool = True) -> None:
-        """Send entries nothing until motion begins.
+    def leave(self, entries: np.ndarray, now_s: float) -> None:
+        """Send entries nothing until motion begins; it begins after `SETTLED_S`, where they are measured.
 
         Args:
-            entries: (A,) bool.
-            gone: their controllers follow no more, so the entries are at rest where they are measured.
+            entries: (A,) bool. Their controllers ended, are slow, or follow another program's goal.
+            now_s: the time.
         """
+        self._motion.left_s = now_s
         self._motion.rested = np.where(entries, np.inf, self._motion.rested)
-        if not gone:
-            return
         self._envelope.begin(None, entries)
         self._motion.moved_s = np.where(entries, -np.inf, self._motion.moved_s)
         if entries.all():
@@ -277,6 +277,8 @@ class Guard:
         if self._outside:
             return self._stand(Intervention.POSITION, now_s)
         motion = self._motion
+        if now_s - motion.left_s < SETTLED_S:
+            return self._stand(Intervention.DRIVER, now_s)
         if motion.crowded(now_s):
             return None
         gap = motion.gap(now_s)
@@ -343,8 +345,6 @@ class Guard:
         fault = self._fault(now_s)
         if fault is not None:
             self._interrupted = True  # plans from before are outdated
-        if self._motion.moving and self.permission.holds[Hold.DRIVER] is State.PRESS:
-            self.leave(self._envelope.positions)  # what runs again stands: braking would move it
         why = fault or self._why
         if why is None and self._person and not self.permission.takeover.person:
             why = Intervention.UNVERIFIED  # the person's last command must not go on

@@ -152,6 +152,22 @@ def test_a_controller_gets_nothing_of_the_braking_of_a_former_one(arm: Controlle
     assert not arm.commands
 
 
+def test_a_driver_that_ends_and_returns_gets_nothing_of_the_braking(arm: ControlledArm) -> None:
+    """Its node has not the topic's name, so any subscription counts; it stands where it was."""
+    policy = arm.policy()
+    driver = arm.observer.node
+    subscription = driver.create_subscription(JointTrajectory, TOPIC, arm.commands.append, 100)
+    arm.runs()
+    arm.moves()
+    driver.destroy_subscription(subscription)
+    arm.says(f"nothing subscribes to /{TOPIC}")
+    assert np.isinf(policy._commands.guard._motion.rested).all()
+    arm.commands.clear()
+    driver.create_subscription(JointTrajectory, TOPIC, arm.commands.append, 100)
+    arm.wait(lambda: bool(arm.commands), "motion")
+    np.testing.assert_allclose(arm.commands[0].points[0].positions, AT, atol=1e-6)
+
+
 def test_a_recorder_that_begins_or_ends_holds_nothing(arm: ControlledArm) -> None:
     arm.policy()
     arm.start_controller()
@@ -197,7 +213,7 @@ def test_what_a_controller_says_of_itself_holds_the_arm(
 
 def test_a_controller_that_is_switched_off_holds_by_name(arm: ControlledArm) -> None:
     """No one publishes the activity at first, as on an arm without ros2_control: it is optional."""
-    arm.policy()
+    policy = arm.policy()
     arm.start_controller()
     arm.record()
     arm.runs()
@@ -212,6 +228,7 @@ def test_a_controller_that_is_switched_off_holds_by_name(arm: ControlledArm) -> 
     report("inactive")
     said = f"driver {ACTIVITY} controllers.arm_controller.state.label: 'inactive', must be 'active'"
     arm.says(said)
+    assert np.isinf(policy._commands.guard._motion.rested).all()  # nothing is braked
     report("active")
     arm.wait(lambda: "it did not run" in arm.states[-1].message, "the controller")
     arm.enable()

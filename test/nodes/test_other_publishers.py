@@ -325,8 +325,8 @@ def test_a_goal_on_the_controller_is_held_for_by_name_until_a_press(arm: Arm) ->
     arm.held(Intervention.SHARED)
     assert arm.observer.change_state("draft_policy", "deactivate", DEADLINE_S)
     controller.create_publisher(GoalStatusArray, f"{GOALS}/status", quality)
-    controller.destroy_publisher(out)  # unseen: an inactive node does not look
-    arm.nodes.wait_s(LOOKS_S)
+    controller.destroy_publisher(out)
+    arm.wait(lambda: not policy._commands.others._commanded(), "its end")
     assert arm.observer.change_state("draft_policy", "activate", DEADLINE_S)
 
 

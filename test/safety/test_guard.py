@@ -45,7 +45,7 @@ def test_a_velocity_that_nothing_drives_is_0_at_once() -> None:
     robot = Robot("velocities", {"velocity": 1.0, "acceleration": 1.0})
     full_speed(robot)
     robot.act(1.0)
-    robot.guard.leave(np.array([True]))
+    robot.guard.leave(np.array([True]), robot.now_s)
     robot.guard.stop()
     assert not any(robot.wait(40))
     assert not robot.guard.moving

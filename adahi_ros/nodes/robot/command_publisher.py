@@ -26,7 +26,7 @@ from adahi_ros.nodes.robot.command_sinks import TopicSink, open_sinks
 from adahi_ros.nodes.robot.controller_watch import ControllerWatch
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import limits_of
-from adahi_ros.nodes.robot.other_publishers import OtherPublishers
+from adahi_ros.nodes.robot.other_publishers import TRAJECTORY, OtherPublishers
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.envelope import RESTS, Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
@@ -88,17 +88,16 @@ class CommandPublisher:
         self.commands = Commands(
             self.guard, contract.action, measured, self._reaches if interpolated else None
         )
-        joints = {
+        joints = self._joints = {
             node.resolve_topic_name(sink.topic): part.names
             for sink, part in zip(self._sinks, parts, strict=True)
             if isinstance(sink, TopicSink) and not values.command.lockstep  # its simulator waits for commands
         }
 
-        def leave(topic: str, follows: bool = False) -> None:
-            """Send a topic nothing until motion begins; but brake velocities that its controller follows."""
-            entries = np.isin(what.names, joints.get(topic, ()))
-            self.guard.leave(entries & envelope.positions if follows else entries, not follows)
-
+        self._names, self._positions = what.names, envelope.positions
+        if not self._simulated and any(topic.endswith(TRAJECTORY) for topic in joints):
+            # A goal that executes is not known yet.
+            self.guard.leave(np.zeros(len(what.names), dtype=bool), time.monotonic())
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
         self.others = OtherPublishers(
             node,
@@ -107,10 +106,10 @@ class CommandPublisher:
             lambda: self.guard.active,
             permission.holds,
             self.brake_if_held,
-            leave,
+            self._leave,
             opened,
         )
-        self._controllers = ControllerWatch(node, joints, self._on_controllers, leave, opened)
+        self._controllers = ControllerWatch(node, joints, self._on_controllers, self._leave, opened)
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # runs before its publishers are destroyed
@@ -256,6 +255,17 @@ class CommandPublisher:
         times_s = found.times_s - found.times_s[0]
         stamp_ns = max(AT_ONCE, self._origin_ns + round(found.times_s[0] * NANOSECONDS))  # a new simulation
         return stamp_ns, [Curve(times_s, at.T, to.T) for at, to in zip(places, speeds, strict=True)]
+
+    def _leave(self, topic: str, follows: bool = False) -> None:
+        """Send a topic nothing until motion begins; but brake velocities that its controller follows."""
+        entries = np.isin(self._names, self._joints.get(topic, ()))
+        self.guard.leave(entries & self._positions if follows else entries, time.monotonic())
+
+    def leave_controller(self, name: str) -> None:
+        """Send nothing more to a controller, by its name without a namespace: it is not active."""
+        for topic in self._joints:
+            if topic.rpartition("/")[0].rpartition("/")[2] == name:
+                self._leave(topic)
 
     def _reaches(self) -> bool:
         return all(topic.reaches() for topic in self._topics)

@@ -23,7 +23,7 @@ UNKNOWN = "_NODE_NAME_UNKNOWN_"  # until DDS has discovered the subscription's n
 STATE = "control_msgs/msg/JointTrajectoryControllerState"
 FULL_SPEED = 0.99  # share; below, a controller lags behind the curve, and jumps ahead at each message
 AHEAD_S, BEHIND_S = 0.01, 0.02  # allowed of a controller's clock; a message in transit makes it seem behind
-STATES = 50  # of these the one with the shortest transit counts
+STATES = 50  # of these the one with the shortest transit counts, where the controller seems behind
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -87,12 +87,12 @@ class ControllerWatch:
             ahead_s.append((sent_ns - now_ns) / NANOSECONDS)
         else:
             ahead_s.clear()
-        if len(ahead_s) == STATES and not -BEHIND_S <= max(ahead_s) <= AHEAD_S:
+        if ahead_s and (max(ahead_s) > AHEAD_S or (len(ahead_s) == STATES and max(ahead_s) < -BEHIND_S)):
             apart = f"{1e3 * abs(max(ahead_s)):.0f} ms {'ahead' if max(ahead_s) > 0.0 else 'behind'}"
             fault = fault or f"{_controller(topic)} has a clock that is {apart}; use chrony"
-        begins = bool(fault) and not self._faults.get(topic)
+        changes = bool(fault) != bool(self._faults.get(topic))
         self._faults[topic] = fault
-        if begins and self._active:
+        if changes and self._active:
             self._on_left(topic, True)  # at another speed or time, each braking message makes a jump
             self.compare_subscriptions()
 
@@ -135,6 +135,8 @@ class ControllerWatch:
             self._on_left(topic, False)
             return f"{controller} has started", True
         if not found:
+            if before is not None:
+                self._on_left(topic, False)
             return f"nothing subscribes to {topic}; start the controller", False
         return self._faults.get(topic, ""), True
 

@@ -297,12 +297,17 @@ class DraftPolicyNode(ManagedNode):
             return
         from adahi_ros.nodes.robot.driver_monitor import DriverMonitor  # few contracts have one
 
-        self._driver = DriverMonitor(self, contract.driver, self._on_driver)
+        self._driver = DriverMonitor(self, contract.driver, self._on_driver, self._on_inactive)
 
     def _on_driver(self, fault: str, known: bool) -> None:
         """The driver's state has changed."""
         self._operator.permission.driver(fault, known)
         self._on_operator()
+
+    def _on_inactive(self, controller: str) -> None:
+        """A controller is not active: it follows no command."""
+        if self._commands is not None:
+            self._commands.leave_controller(controller)
 
     def _stop_loop(self) -> None:
         self._loop.stop()

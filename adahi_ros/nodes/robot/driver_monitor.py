@@ -21,6 +21,7 @@ from adahi_ros.nodes.robot.operator import ALL, PublisherWatch, age_of
 from adahi_ros.safety.driver_state import DriverState
 from adahi_ros.safety.sole_publisher import SolePublisher
 
+ACTIVITY = "controller_manager_msgs/msg/ControllerManagerActivity"
 LOOK_PERIOD_S = 0.1  # how often timeouts are checked
 
 
@@ -36,19 +37,24 @@ class DriverMonitor:
         node: gets subscriptions and a timer.
         monitors: see above.
         on_state: called with a text for people, empty where the driver runs, and whether the state is known.
+        on_inactive: called before that with the name of a controller that is not active.
 
     Raises:
         ParameterError: a message type is not installed; names its package.
     """
 
     def __init__(
-        self, node: Node, monitors: Sequence[Monitor], on_state: Callable[[str, bool], None]
+        self,
+        node: Node,
+        monitors: Sequence[Monitor],
+        on_state: Callable[[str, bool], None],
+        on_inactive: Callable[[str], None] = lambda controller: None,
     ) -> None:
         self.monitors = tuple(monitors)
         self._node = node
         self._watched = [each for each in monitors if not each.optional or _installed(each)]
         self._state = DriverState(self._watched)
-        self._on_state = on_state
+        self._on_state, self._on_inactive = on_state, on_inactive
         self._said: tuple[str, bool] | None = None
         self._opened = ExitStack()
         self._kinds = [message_type(monitor.type) for monitor in self._watched]
@@ -85,8 +91,11 @@ class DriverMonitor:
         now_s = time.monotonic()
         sender = self._watches[index].knows(now_s - max(0.0, age_of(info.get("received_timestamp", 0))))
         self._published(index)
-        ignored = self._state.seen(index, _value(message, field), now_s, known=sender is not None)
-        if ignored and self._watched[index].latched and len(self._watches[index].names) == 1:
+        value, monitor = _value(message, field), self._watched[index]
+        if sender is not None and monitor.type == ACTIVITY and (value is None or not monitor.allows(value)):
+            self._on_inactive(field.removeprefix("controllers.").partition(".")[0])
+        ignored = self._state.seen(index, value, now_s, known=sender is not None)
+        if ignored and monitor.latched and len(self._watches[index].names) == 1:
             self._subscribe(index)
         self._say()
 

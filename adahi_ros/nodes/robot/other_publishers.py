@@ -40,7 +40,7 @@ class OtherPublishers:
         active: whether the node is active.
         holds: get the events.
         changed: called after each.
-        on_goal: called with a command topic while a goal executes on its controller.
+        on_goal: called with a command topic when a goal on its controller begins or ends.
         opened: closes it.
     """
 
@@ -67,16 +67,16 @@ class OtherPublishers:
         self._closed = False
         self._goals = ControllerGoals(node)
 
-        def received(topic: str, executes: bool) -> None:
-            if executes and not self._closed:
+        def received(topic: str) -> None:
+            if not self._closed:
                 on_goal(topic)
             self.compare_publishers()
 
         for topic in self._ours:
             if topic.endswith(TRAJECTORY):
                 controller = topic.removesuffix(TRAJECTORY)
-                watched = self._goals.watch(controller, partial(received, topic))
-                opened.callback(node.destroy_subscription, watched)
+                self._goals.watch(controller, partial(received, topic))
+        opened.callback(self._goals.close)
         opened.callback(self._close)
         steady_timer(node, LOOK_PERIOD_S, self.compare_publishers, opened)
 
@@ -127,8 +127,9 @@ class OtherPublishers:
         """Compare the publishers with those at the last look; called several times a second."""
         if self._closed:  # the events executor queued a message before its subscription was destroyed
             return
-        held = self._holds[Hold.SHARED] is State.LASTS
-        commanded = self._commanded() if held or self._active() else ""
+        commanded = self._commanded()
+        if not (self._active() or self._holds[Hold.SHARED] is State.LASTS):
+            commanded = ""
         news = self._news(commanded, Event.COMMANDED_TWICE, Event.COMMANDED_ALONE)
         measured = self.measured_twice()
         if measured is not None:
