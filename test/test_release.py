@@ -51,6 +51,7 @@ MODULES = {  # imported under another name than pip's, or brought by a package t
     "sqlalchemy": "optuna",
     "torchvision": "lerobot",
     "vector_quantize_pytorch": "vector-quantize-pytorch",
+    "zenoh": "eclipse-zenoh",
     "zmq": "pyzmq",
 }
 ELSEWHERE = {"draccus", "lerobot", "optional", "sros2"}

@@ -28,6 +28,7 @@ POLICIES: Registry[Callable[..., Policy]] = Registry(
     {
         "groot": "adahi_ros.policies.remote.groot:GrootTarget",
         "lerobot": "adahi_ros.policies.remote.lerobot_target:LeRobotTarget",
+        "lerobot_remote": "adahi_ros.policies.remote.lerobot_remote:LeRobotRemoteTarget",
         "openpi": "adahi_ros.policies.remote.openpi:OpenPiTarget",
     },
 )

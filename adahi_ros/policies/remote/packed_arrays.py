@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in msgpack, as openpi and Isaac GR00T encode them; input is not trusted.
+"""Arrays in msgpack, as openpi, Isaac GR00T and LeRobot encode them; input is not trusted.
 
 openpi          {b"__ndarray__": True, b"data": bytes, b"dtype": "<f4", b"shape": [16, 8]}
                 (packages/openpi-client/src/openpi_client/msgpack_numpy.py of Physical-Intelligence/openpi)
 Isaac GR00T     {"__ndarray_class__": True, "as_npy": bytes of a .npy file}
                 (gr00t/policy/server_client.py of NVIDIA/Isaac-GR00T; gr00t/eval/service.py of N1.5)
+LeRobot         {"__lerobot_type__": "tensor", "dtype": "float32", "endianness": "little", "shape": [16, 8],
+                "data": bytes}, and "rgb" with "encoding": "raw" for images
+                (src/lerobot/remote_inference/codec.py of huggingface/lerobot)
 
 Nothing is pickled: an array of objects is neither written nor read. The size that a message claims is
 checked against its content before anything is allocated; the receiver limits the length of a message.
@@ -29,6 +32,7 @@ DTYPES = frozenset(
     "|i1",
     "|u1",
 }
+LEROBOT_DTYPES = {np.dtype(dtype).name: dtype[1:] for dtype in DTYPES}
 MOST_DIMENSIONS = 8
 LONGEST_LIST = 65536
 MOST_ENTRIES = 4096  # of a mapping
@@ -38,6 +42,7 @@ NPY_HEADER = re.compile(
 )
 LONGEST_NPY_HEADER = 1024  # bytes
 FAULT_LENGTH = 120
+LEROBOT = "__lerobot_type__"
 TORCH_FILE = b"PK\x03\x04"
 
 Value = Any
@@ -114,6 +119,20 @@ def unpack_groot(message: bytes) -> Value:
     return _unpack(message, _from_groot)
 
 
+def pack_lerobot(value: Value) -> bytes:
+    """Write a message as LeRobot reads it; an array (rows, columns, 3) of uint8 is an image."""
+    return _pack(value, _lerobot_array)
+
+
+def unpack_lerobot(message: bytes) -> Value:
+    """Read a message of LeRobot's remote inference.
+
+    Raises:
+        PackedError: it cannot be read.
+    """
+    return _unpack(message, _from_lerobot)
+
+
 def _pack(value: Value, coded: Callable[[np.ndarray], dict[object, object]]) -> bytes:
     import msgpack
 
@@ -178,6 +197,24 @@ def _from_groot(value: Mapping[Any, Any]) -> Value:
     if by_columns == b"True":
         return _array(content[end:], dtype.decode(), shape[::-1]).T
     return _array(content[end:], dtype.decode(), shape)
+
+
+def _lerobot_array(array: np.ndarray) -> dict[object, object]:
+    coded: dict[object, object] = {"dtype": array.dtype.name, "shape": array.shape, "data": array.tobytes()}
+    if array.dtype == np.uint8 and array.ndim == 3 and array.shape[2] == 3:
+        return {LEROBOT: "rgb", "encoding": "raw", "channel_order": "RGB", **coded}
+    big = array.dtype.byteorder == ">"
+    return {LEROBOT: "tensor", "endianness": "big" if big else "little", **coded}
+
+
+def _from_lerobot(value: Mapping[Any, Any]) -> Value:
+    if LEROBOT not in value:
+        return value
+    if value[LEROBOT] == "rgb" and (value["encoding"], value["channel_order"]) != ("raw", "RGB"):
+        raise ValueError(f"image in {value['encoding']!r}, must be raw RGB")
+    dtype = LEROBOT_DTYPES.get(value["dtype"], "")
+    order = {"little": "<", "big": ">"}[value.get("endianness", "little")]
+    return _array(value["data"], f"|{dtype}" if dtype.endswith("1") else f"{order}{dtype}", value["shape"])
 
 
 def _array(data: Any, dtype: Any, shape: Any) -> np.ndarray:

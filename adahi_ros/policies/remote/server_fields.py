@@ -45,7 +45,12 @@ Secret = Annotated[Text, AfterValidator(_secret)]
 """In the file, the name of an environment variable: a file contains no secrets."""
 
 
-ADDRESSES = {"ws": "ws://HOST:PORT/PATH", "wss": "wss://HOST:PORT/PATH", "tcp": "tcp://HOST:PORT"}
+ADDRESSES = {
+    "ws": "ws://HOST:PORT/PATH",
+    "wss": "wss://HOST:PORT/PATH",
+    "tcp": "tcp://HOST:PORT",
+    "tls": "tls://HOST:PORT",
+}
 """Forms of addresses by scheme; of websockets, port and path may be left out."""
 
 

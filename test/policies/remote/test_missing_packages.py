@@ -11,7 +11,7 @@ from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.policies.backends import load_policy
 
 
-@pytest.mark.parametrize("kind", ["openpi", "groot"])
+@pytest.mark.parametrize("kind", ["openpi", "groot", "lerobot_remote"])
 def test_a_kind_whose_packages_are_missing_says_what_to_install(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
