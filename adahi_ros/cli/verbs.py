@@ -23,6 +23,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "bag repair": "adahi_ros.cli.bags:recover_bag",
         "bag rerun": "adahi_ros.cli.bags:show_bag",
         "serve fleet": "adahi_ros.cli.fleet_up:up",
+        "serve lerobot": "adahi_ros.cli.doors:serve_lerobot",
         "serve openpi": "adahi_ros.cli.doors:serve_openpi",
         "keys": "adahi_ros.cli.security:secure",
     },

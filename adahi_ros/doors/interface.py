@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from adahi_ros.server.schedule import Sender
     from adahi_ros.server.service import ServedTargets
 
+CONNECTIONS_MOST = 256  # of all clients of a door
+
 
 class Front(Protocol):
     """The engine, as a door sees it.

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A listening socket that bounds what connections cost before anybody knows who they are."""
+"""Bounds on what connections cost, before and after anybody knows who they are."""
 
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import socket
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+from adahi_ros.doors.asking import STEPS
+from adahi_ros.doors.interface import CONNECTIONS_MOST
+from adahi_ros.protocol.request import RequestError, RequestFault
 from adahi_ros.server.admission import Admission
 
 ARRIVALS_HZ = 100.0  # connections per second of one address; more are dropped
@@ -69,3 +75,59 @@ class BoundedListener(socket.socket):
     def entered(self, number: int) -> None:
         """Note that the connection with this file descriptor has finished its handshake."""
         self._unknown = [each for each in self._unknown if each.fileno() != number]
+
+
+class Seats:
+    """The places of connections; each has a number that is free, so that names of robots are few.
+
+    Args:
+        most: largest number of one client.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken: set[tuple[str, int]] = set()
+        self._count = 0
+
+    @contextlib.contextmanager
+    def taken(self, client: str) -> Iterator[tuple[int, int]]:
+        """Take a place for a connection; yields its number, from 0, and that of the connection.
+
+        Raises:
+            RequestError: the client, or the door, has too many.
+        """
+        used = {seat for its, seat in self._taken if its == client}
+        for count, most, of_whom in (
+            (len(used), self._most, "this client"),
+            (len(self._taken), CONNECTIONS_MOST, "all clients"),
+        ):
+            if count >= most:
+                what = f"connections: {count} of {of_whom}, must be below {most} for another one"
+                raise RequestError(RequestFault.BUSY, what)
+        seat = next(seat for seat in range(len(used) + 1) if seat not in used)
+        self._count = (self._count + 1) % STEPS
+        self._taken.add((client, seat))
+        try:
+            yield seat, self._count
+        finally:
+            self._taken.remove((client, seat))
+
+
+def of_this_machine(address: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return address == "localhost" or ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def read_named(field: str, name: str, read: Callable[[Path], Any]) -> Any:
+    """Return the content of a file; None without a name.
+
+    Raises:
+        ValueError: names the field.
+    """
+    try:
+        return read(Path(name).expanduser()) if name else None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{field}: {name!r}, {getattr(error, 'strerror', None) or error}") from None

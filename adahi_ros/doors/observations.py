@@ -24,6 +24,7 @@ from adahi_ros.core.signature import Feature, ImageInput, Signature
 from adahi_ros.core.texts import INSTRUCTION_LENGTH, abridged, nearest
 from adahi_ros.protocol.request import Request, RequestError, RequestFault, check_finite
 from adahi_ros.protocol.window import WireWindow
+from adahi_ros.server.service import LoadedTarget
 from adahi_ros.server.window_cache import Pixels
 
 PROMPT = "prompt"
@@ -159,6 +160,21 @@ class ObservationReader:
             allowed = f"must be a sentence of at most {INSTRUCTION_LENGTH} characters"
             raise RequestError(RequestFault.NO_INSTRUCTION, f"{self._prompt}: {_shown(sentence)}, {allowed}")
         return sentence
+
+
+def reader_of(target: LoadedTarget, file: ClientFile) -> ObservationReader:
+    """Return the reader of observations for a target.
+
+    Raises:
+        RequestError: the target needs drafts, which such clients do not have.
+    """
+    described = target.description
+    if described.rule.needs_codes:
+        raise RequestError(
+            RequestFault.WRONG_SHAPE,
+            f"target: {described.target!r} has the rule {described.acceptance}, must have replace here",
+        )
+    return ObservationReader(described.signature, file)
 
 
 def _flat(observation: Mapping[Any, Any], within: str = "", depth: int = 1) -> dict[str, Any]:

@@ -6,9 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adahi_ros.core.registry import argument, at_place
-from adahi_ros.doors.interface import Door, OpenDoor
-
-CONNECTIONS_MOST = 256  # of all clients
+from adahi_ros.doors.interface import CONNECTIONS_MOST, Door, OpenDoor
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import secrets
 import ssl
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -29,27 +27,22 @@ import numpy as np
 
 from adahi_ros.core.schema import load
 from adahi_ros.core.texts import NAME_LENGTH, shortened
+from adahi_ros.doors.asking import Asking
 from adahi_ros.doors.interface import Front, OpenDoor
-from adahi_ros.doors.listening import BoundedListener
-from adahi_ros.doors.observations import ClientFile, ObservationReader
-from adahi_ros.doors.openpi import CONNECTIONS_MOST, OpenPiDoor
+from adahi_ros.doors.listening import BoundedListener, Seats, of_this_machine, read_named
+from adahi_ros.doors.observations import ClientFile, ObservationReader, reader_of
+from adahi_ros.doors.openpi import OpenPiDoor
 from adahi_ros.doors.tokens import Tokens
 from adahi_ros.policies.remote.packed_arrays import PackedError, check_values, pack_openpi, unpack_openpi
 from adahi_ros.policies.remote.server_fields import INSTALL
-from adahi_ros.protocol.request import OK, SESSION_BITS, Reply, Request, RequestError, RequestFault
-from adahi_ros.server.request_queue import Turn
-from adahi_ros.server.schedule import Sender
-from adahi_ros.server.service import LoadedTarget
+from adahi_ros.protocol.request import OK, SESSION_BITS, Request, RequestError, RequestFault
 
 VALUES_MOST = 4096  # in a message; an array has about ten
 MESSAGE_BYTES = 1 << 20  # of a message, beside what a target reads: for cameras that it does not read
 HANDSHAKE_S = 5.0
-PATIENCE_S = 10.0  # until a client that has to wait gets an error
-RETRY_S = 0.01  # where it is unknown when to ask again
 CLOSING_S = 1.0
 REASON_LENGTH = 120  # of a websocket's closing
 GOING_AWAY, NOT_ALLOWED, TRY_AGAIN = 1001, 1008, 1013  # codes of it
-STEPS = 1 << 32  # numbers of episodes and steps start again
 
 
 def opened(door: OpenPiDoor) -> OpenDoor:
@@ -57,13 +50,13 @@ def opened(door: OpenPiDoor) -> OpenDoor:
     for package in ("msgpack", "websockets"):
         if find_spec(package) is None:
             raise ValueError(f"port: {door.port}, needs {package}: {INSTALL}")
-    if not door.tokens_file and not _of_this_machine(door.address):
+    if not door.tokens_file and not of_this_machine(door.address):
         raise ValueError(
             f"tokens_file: '', must name a file of tokens, because address: {door.address!r} is not only "
             "of this machine"
         )
-    tokens = _read("tokens_file", door.tokens_file, Tokens)
-    file = _read("keys_file", door.keys_file, _client_file) or ClientFile()
+    tokens = read_named("tokens_file", door.tokens_file, Tokens)
+    file = read_named("keys_file", door.keys_file, _client_file) or ClientFile()
     encrypts = _encryption(door.certificate, door.key)
     try:
         listener = BoundedListener(door.address, door.port)
@@ -71,25 +64,6 @@ def opened(door: OpenPiDoor) -> OpenDoor:
         reason = error.strerror or error
         raise ValueError(f"port: {door.port}, cannot listen at {door.address!r}: {reason}") from None
     return OpenedOpenPi(door, listener, tokens, file, encrypts)
-
-
-def _of_this_machine(address: str) -> bool:
-    try:
-        return address == "localhost" or ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
-
-
-def _read(field: str, name: str, read: Callable[[Path], Any]) -> Any:
-    """Return the content of a file; None without a name.
-
-    Raises:
-        ValueError: names the field.
-    """
-    try:
-        return read(Path(name).expanduser()) if name else None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{field}: {name!r}, {getattr(error, 'strerror', None) or error}") from None
 
 
 def _client_file(path: Path) -> ClientFile:
@@ -140,7 +114,7 @@ class OpenedOpenPi(OpenDoor):
         scheme = "ws" if encrypts is None else "wss"
         self.address = f"{scheme}://{door.address}:{listener.getsockname()[1]}"
         self.warning = ""
-        if encrypts is None and not _of_this_machine(door.address):
+        if encrypts is None and not of_this_machine(door.address):
             self.warning = (
                 f"{self.address}: is not encrypted: its network can read tokens and observations; set "
                 "certificate and key, or put a proxy with TLS before it"
@@ -223,42 +197,6 @@ class OpenedOpenPi(OpenDoor):
                 await connection.close(code, shortened(str(error), REASON_LENGTH))
 
 
-class Seats:
-    """The places of connections; each has a number that is free, so that names of robots are few.
-
-    Args:
-        most: largest number of one client.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._taken: set[tuple[str, int]] = set()
-        self._count = 0
-
-    @contextlib.contextmanager
-    def taken(self, client: str) -> Iterator[tuple[int, int]]:
-        """Take a place for a connection; yields its number, from 0, and that of the connection.
-
-        Raises:
-            RequestError: the client, or the door, has too many.
-        """
-        used = {seat for its, seat in self._taken if its == client}
-        for count, most, of_whom in (
-            (len(used), self._most, "this client"),
-            (len(self._taken), CONNECTIONS_MOST, "all clients"),
-        ):
-            if count >= most:
-                what = f"connections: {count} of {of_whom}, must be below {most} for another one"
-                raise RequestError(RequestFault.BUSY, what)
-        seat = next(seat for seat in range(len(used) + 1) if seat not in used)
-        self._count = (self._count + 1) % STEPS
-        self._taken.add((client, seat))
-        try:
-            yield seat, self._count
-        finally:
-            self._taken.remove((client, seat))
-
-
 class _Conversation:
     """One connection.
 
@@ -277,26 +215,11 @@ class _Conversation:
         self._door, self._front, self._connection, self._client = door, front, connection, client
         name = unquote(connection.request.path.partition("?")[0]).strip("/")[: NAME_LENGTH + 1]
         robot = "/".join(filter(None, ("openpi", client, str(seat))))
-        self._header = Request(count, 0, 0, robot_id=robot, session=door.session, target=name)
+        header = Request(count, 0, 0, robot_id=robot, session=door.session, target=name)
+        self._asking = Asking(front, header, ("openpi", client))
         self._target = front.targets.named(name)
-        self._reader = self._reader_of(self._target)
-        self._future: asyncio.Future[tuple[Reply, float] | None] | None = None
-        self._ended = False
-
-    def _reader_of(self, target: LoadedTarget) -> ObservationReader:
-        described = target.description
-        if described.rule.needs_codes:
-            raise RequestError(
-                RequestFault.WRONG_SHAPE,
-                f"target: {described.target!r} has the rule {described.acceptance}, must have replace here",
-            )
-        return ObservationReader(described.signature, self._door.file)
-
-    def end(self) -> None:
-        """Wait for no reply any more."""
-        self._ended = True
-        if self._future is not None and not self._future.done():
-            self._future.set_result(None)
+        self._reader = reader_of(self._target, door.file)
+        self.end = self._asking.end
 
     async def run(self) -> None:
         """Answer until the connection ends.
@@ -322,17 +245,10 @@ class _Conversation:
         self, message: bytes | str, came_s: float, before_ms: float | None
     ) -> bytes | str | None:
         """Return the answer to a message, a text for a refusal; None at the end."""
-        step = (self._header.step + 1) % STEPS
-        self._header = replace(self._header, step=step, first_step=step)
-        while True:
-            asked = await self._ask(message)
-            if asked is None:
-                return None
-            reply, batch_s = asked
-            waited_s = time.monotonic() - came_s
-            if reply.status != int(RequestFault.BUSY) or waited_s > PATIENCE_S:
-                break
-            await asyncio.sleep(min(max(RETRY_S, reply.retry_after_s), PATIENCE_S))
+        answered = await self._asking.answer(partial(self._read, message), came_s)
+        if answered is None:
+            return None
+        reply, waited_s, batch_s = answered
         if reply.status != OK:
             return reply.message
         timing = {"infer_ms": 1e3 * waited_s} | ({} if before_ms is None else {"prev_total_ms": before_ms})
@@ -345,27 +261,12 @@ class _Conversation:
             }
         )
 
-    async def _ask(self, message: bytes | str) -> tuple[Reply, float] | None:
-        """Return the engine's reply, and how long its batch was computed, s; None at the end."""
-        if self._ended:
-            return None
-        loop = asyncio.get_running_loop()
-        self._future = future = loop.create_future()
-
-        def sent(turn: Turn[Sender], reply: Reply, batch_s: float) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(_resolve, future, (reply, batch_s))
-
-        turn: Turn[Sender] = Turn(self._header, sent, time.monotonic(), ("openpi", self._client))
-        self._front.submit(turn, partial(self._read, self._header, message))
-        return await future
-
-    def _read(self, header: Request, message: bytes | str) -> Request:
+    def _read(self, message: bytes | str, header: Request) -> Request:
         """Return the request of a message, with a fault where it is wrong."""
         try:
             target = self._front.targets.named(header.target)
             if target is not self._target:
-                self._target, self._reader = target, self._reader_of(target)
+                self._target, self._reader = target, reader_of(target, self._door.file)
             if isinstance(message, str):
                 raise PackedError(f"a text of {len(message)} characters, must be bytes of msgpack")
             check_values(message, VALUES_MOST)
@@ -375,8 +276,3 @@ class _Conversation:
         except RequestError as error:
             fault = error.with_traceback(None)
         return replace(header, fault=fault)
-
-
-def _resolve(future: asyncio.Future[Any], result: tuple[Reply, float]) -> None:
-    if not future.done():
-        future.set_result(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import Feature, ImageInput, Observations, Signature
 from adahi_ros.doors.alone import AloneFront
+from adahi_ros.doors.interface import Door
 from adahi_ros.doors.openpi import OpenPiDoor
 from adahi_ros.doors.target_worker import TargetWorker
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
@@ -98,7 +99,7 @@ class Served:
         counts: of its replies.
     """
 
-    def __init__(self, door: OpenPiDoor, targets: Sequence[LoadedTarget], batch: BatchParameters) -> None:
+    def __init__(self, door: Door, targets: Sequence[LoadedTarget], batch: BatchParameters) -> None:
         self.refusals: list[str] = []
         self.counts = Counts()
         self._opened = door.open()
@@ -130,11 +131,15 @@ class Served:
 
 @contextmanager
 def served(
-    *policies: Policy, batch: BatchParameters | None = None, rule: str = "replace", **arguments: Any
+    *policies: Policy,
+    batch: BatchParameters | None = None,
+    rule: str = "replace",
+    kind: Callable[..., Door] = OpenPiDoor,
+    **arguments: Any,
 ) -> Iterator[Served]:
     """Serve policies by a door at a free port for a while; their names are arm, arm_1, arm_2."""
     targets = [target_of(each, f"arm_{at}" if at else "arm", rule) for at, each in enumerate(policies)]
-    door = OpenPiDoor(**{"port": 0, **arguments})
+    door = kind(**{"port": 0, **arguments})
     with closing(Served(door, targets, batch or BatchParameters(quota_hz=0.0))) as serving:
         yield serving
 

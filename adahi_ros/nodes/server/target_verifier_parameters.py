@@ -13,6 +13,7 @@ from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.registry import LARGEST_INTEGER, Registry
 from adahi_ros.core.texts import NAME_LENGTH
+from adahi_ros.doors.lerobot import LeRobotDoor
 from adahi_ros.doors.openpi import OpenPiDoor
 from adahi_ros.doors.target_worker import TargetWorker
 from adahi_ros.nodes.common.managed import ManagedParameters
@@ -109,6 +110,7 @@ class DoorsParameters:
     """Other wires to the same engine; a new door is a line here."""
 
     openpi: OpenPiDoor = group(OpenPiDoor)
+    lerobot: LeRobotDoor = group(LeRobotDoor)
 
 
 @dataclass(frozen=True)

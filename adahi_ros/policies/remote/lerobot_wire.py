@@ -19,6 +19,8 @@ from typing import Any
 from adahi_ros.policies.remote.packed_arrays import PackedError, pack_lerobot, unpack_lerobot
 
 VERSION = 1
+CURSORS = ("observation_cursor", "cursor")
+"""What an answer repeats besides, of a client that aligns plans."""
 DEPLOYMENTS = f"lerobot/inference/v{VERSION}/deployments"
 SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 """A name or an identity in a key."""

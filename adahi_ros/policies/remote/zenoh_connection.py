@@ -160,9 +160,13 @@ class ZenohLink:
             raise ServerFault(f"opened no session in the mode {wanted['mode']!r}")
         self._session = accepted.session
         self._key = f"{key}/sessions/{self._session}"
-        self._plans = self._zenoh.declare_subscriber(
-            f"{self._key}/act", zenoh.handlers.Callback(self._received, indirect=False)
-        )
+        # The server confirms a reset once it finds a subscriber of each, also of what is never asked for.
+        self._subscribers = [
+            self._zenoh.declare_subscriber(
+                f"{self._key}/{name}", zenoh.handlers.Callback(called, indirect=False)
+            )
+            for name, called in (("act", self._received), ("language/result", id))
+        ]
         self._token = self._zenoh.liveliness().declare_token(f"{self._key}/alive")
         self._control("reset", 0)  # answered once the server receives observations
         with self._zenoh.declare_publisher(f"{self._key}/obs") as publisher:

@@ -190,13 +190,21 @@ class PolicyServer:
         accepted = {**self._about(), "mode": body["mode"]}
         return {**question, "message_type": "accepted", "session_id": self.session, "body": accepted}
 
-    def _control(self, question: dict[str, Any]) -> dict[str, Any]:
+    def _control(self, question: dict[str, Any]) -> dict[str, Any] | None:
         self.generation = question["generation"]
         operation = question["body"]["operation"]
         if operation == "close":
             self.session = ""
+        if operation == "reset" and not all(map(self._subscribed, ("act", "language/result"))):
+            return None
         applied = {"operation": operation, "applied_generation": self.generation}
         return {**question, "message_type": "ack", "body": applied}
+
+    def _subscribed(self, name: str) -> bool:
+        """Whether the client receives what goes to a key of its session; LeRobot's server waits for that."""
+        key = f"{ROOT}/instances/{self.instance}/sessions/{self.session}/{name}"
+        with self._zenoh.declare_publisher(key) as publisher:
+            return bool(publisher.matching_status.matching)
 
     def _observe(self, sample: Any) -> None:
         question = unpacked(sample.payload.to_bytes())
