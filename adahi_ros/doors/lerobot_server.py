@@ -35,7 +35,7 @@ from adahi_ros.doors.asking import PATIENCE_S, Asking
 from adahi_ros.doors.interface import Front, OpenDoor
 from adahi_ros.doors.lerobot import LeRobotDoor
 from adahi_ros.doors.listening import Seats, of_this_machine, read_named
-from adahi_ros.doors.observations import PROMPT, ClientFile, ObservationReader, reader_of
+from adahi_ros.doors.observations import INSTRUCTION, ClientFile, ObservationReader, reader_of
 from adahi_ros.policies.remote.lerobot_wire import (
     CHUNK,
     CURSORS,
@@ -64,6 +64,7 @@ CODES = {
     RequestFault.SUPERSEDED: "stale",
     RequestFault.TARGET_UNAVAILABLE: "execution",
 }
+TASK = "task"
 OPERATIONS = ("reset", "invalidate", "status", "close")
 
 
@@ -114,7 +115,7 @@ def opened(door: LeRobotDoor) -> OpenDoor:
     except zenoh.ZError as error:
         reason = shortened(str(error), 200)
         raise ValueError(f"port: {door.port}, cannot listen at {door.address!r}: {reason}") from None
-    return OpenedLeRobot(door, session, file, place)
+    return OpenedLeRobot(door, session, replace(file, keys={**file.keys, INSTRUCTION: (TASK,)}), place)
 
 
 @plain_dataclass(eq=False)
@@ -235,7 +236,10 @@ class OpenedLeRobot(OpenDoor):
         except PackedError as error:
             query.reply_err(str(error).encode())
         except WireError as error:
-            query.reply(key, question.error(error.code, str(error), error.details).packed())
+            if question.kind == "describe":  # their client shows no other error of it
+                query.reply_err(str(error).encode())
+            else:
+                query.reply(key, question.error(error.code, str(error), error.details).packed())
         else:
             query.reply(key, reply.packed())
         finally:
@@ -437,6 +441,6 @@ def _request(session: _Session, question: WireMessage, header: Request) -> Reque
     try:
         if not isinstance(features, dict):
             raise RequestError(RequestFault.WRONG_SHAPE, "features: must be a mapping from names to arrays")
-        return session.reader.request({**features, PROMPT: question.body.get("task")}, header)
+        return session.reader.request({**features, TASK: question.body.get(TASK)}, header)
     except RequestError as error:
         return replace(header, fault=error.with_traceback(None))

@@ -100,11 +100,12 @@ class Client:
         assert isinstance(answer, dict)
         if answer["message_type"] == "accepted":
             self.session = answer["session_id"]
-            self._subscribe()
+            self.subscribe()
             self.control("reset", 0)
         return answer
 
-    def _subscribe(self) -> None:
+    def subscribe(self) -> None:
+        """Receive what goes to the session; let the server see this client."""
         self.key = f"{self.own}/sessions/{self.session}"
         self._plans = self.zenoh.declare_subscriber(
             f"{self.key}/act", lambda sample: self.answers.put(unpacked(sample.payload.to_bytes()))
