@@ -29,6 +29,7 @@ from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.interface import GateContext, LinkEstimate, PlanContext
 from adahi_ros.gates.registry import GATES
 from adahi_ros.policies.remote.groot import GrootFile
+from adahi_ros.policies.remote.lerobot_remote import LeRobotRemoteFile
 from adahi_ros.policies.remote.lerobot_target import LeRobotFile
 from adahi_ros.policies.remote.openpi import OpenPiFile
 from adahi_ros.policies.remote.server_fields import ServerFile
@@ -202,6 +203,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "server": lambda: field_table(ServerFile, TargetFile),
     "openpi": lambda: field_table(OpenPiFile, ServerFile),
     "groot": lambda: field_table(GrootFile, ServerFile),
+    "lerobot_remote": lambda: field_table(LeRobotRemoteFile, ServerFile),
     "gates": lambda: _components(GATES, GATES.shipped),
     "rules": lambda: _components(ACCEPTANCES, ACCEPTANCES.shipped),
     "proposers": lambda: _components(PROPOSERS, PROPOSERS.shipped),

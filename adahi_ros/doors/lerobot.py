@@ -13,10 +13,10 @@ from adahi_ros.doors.interface import CONNECTIONS_MOST, Door, OpenDoor
 class LeRobotDoor(Door):
     """The door's arguments."""
 
-    port: int = argument(0, "Port for clients of LeRobot's remote inference; 0 for none", 0, 65535)
-    address: str = argument("127.0.0.1", "Address to listen at; one of the network needs zenoh_file")
-    zenoh_file: str = argument("", "zenoh's file with TLS and users, JSON5; '' for no TLS", optional=True)
-    names_file: str = argument("", "YAML file of LeRobot's names; '' for the target's names", optional=True)
+    port: int = argument(0, "Port for LeRobot's clients; 0 for none", 0, 65535)
+    address: str = argument("127.0.0.1", "Address; one of the network needs zenoh_file")
+    zenoh_file: str = argument("", "zenoh's file with TLS and users", optional=True)
+    names_file: str = argument("", "YAML file of LeRobot's names", optional=True)
     sessions: int = argument(32, "Sessions at once", 1, CONNECTIONS_MOST)
 
     def open(self) -> OpenDoor:

@@ -58,7 +58,7 @@ MESSAGE_BYTES = 1 << 20  # of a message, beside what a target reads
 PENDING_MOST = 64  # messages that wait for this door
 AWAY_S = 10.0  # until a client that is away loses its session
 ALIGNED = ("chunk_alignment_v1", "chunk_alignment_v2")
-"""Plans whose place among a client's actions is repeated; all else of it is the client's."""
+"""Plans with their place among a client's actions, which an answer repeats."""
 CODES = {
     RequestFault.BUSY: "busy",
     RequestFault.SUPERSEDED: "stale",
@@ -81,7 +81,7 @@ class LeRobotNames(ClientFile):
     """How LeRobot names what a target reads.
 
     Attributes:
-        semantics: the convention of all units, as clients give it; by default the deployment's name.
+        semantics: the convention of all units, as clients give it; by default the name of the deployment.
         names: LeRobot's names of a feature's numbers, by LeRobot's name of the feature.
     """
 

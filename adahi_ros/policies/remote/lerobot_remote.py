@@ -55,13 +55,12 @@ class LeRobotRemoteFile(ServerFile):
     """Fields of `kind: lerobot_remote`.
 
     Attributes:
-        url: `tcp://HOST:PORT`, or `tls://HOST:PORT` with `zenoh`.
-        deployment: the name of what is served.
-        semantics: the server's convention of units, order and places of cameras.
-        names: the server's names of the numbers of its parts of a state, and of `action`.
-        artifact: identity of the served policy; by default any.
-        router: `url` is that of a router of zenoh.
-        zenoh: file of zenoh's in JSON5, with TLS and users; relative to the folder of this file.
+        deployment: the server's name of it.
+        semantics: the server's name of all units.
+        names: the server's names of numbers, by its own names and `action`.
+        artifact: the policy's identity.
+        router: `url` is that of a router.
+        zenoh: zenoh's file with TLS and users.
     """
 
     url: Annotated[str, address("tcp", "tls")]
