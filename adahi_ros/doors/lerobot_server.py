@@ -49,7 +49,7 @@ from adahi_ros.policies.remote.lerobot_wire import (
 from adahi_ros.policies.remote.packed_arrays import PackedError, check_values
 from adahi_ros.policies.remote.server_fields import INSTALL
 from adahi_ros.policies.remote.target_fields import Names
-from adahi_ros.policies.remote.zenoh_connection import zenoh_config
+from adahi_ros.policies.remote.zenoh_connection import zenoh_config, zenoh_reason
 from adahi_ros.protocol.request import OK, SESSION_BITS, Request, RequestError, RequestFault
 from adahi_ros.server.service import LoadedTarget
 
@@ -65,6 +65,8 @@ CODES = {
     RequestFault.TARGET_UNAVAILABLE: "execution",
 }
 TASK = "task"
+KNOW_CLIENTS = "transport/auth/usrpwd/dictionary_file", "transport/link/tls/enable_mtls"
+"""With these, zenoh lets in only clients that it knows."""
 OPERATIONS = ("reset", "invalidate", "status", "close")
 
 
@@ -99,22 +101,25 @@ def opened(door: LeRobotDoor) -> OpenDoor:
     for package in ("msgpack", "zenoh"):
         if find_spec(package) is None:
             raise ValueError(f"port: {door.port}, needs {package}: {INSTALL}")
-    if not door.zenoh_file and not of_this_machine(door.address):
-        raise ValueError(
-            f"zenoh_file: '', must name zenoh's file with TLS and users, because address: {door.address!r} "
-            "is not only of this machine"
-        )
     import zenoh
 
     place = f"{'tls' if door.zenoh_file else 'tcp'}/{door.address}:{door.port}"
     settings = {"mode": "peer", "listen/endpoints": [place], "connect/endpoints": []}
     file = read_named("names_file", door.names_file, partial(load, LeRobotNames)) or LeRobotNames()
     config = read_named("zenoh_file", door.zenoh_file, lambda path: zenoh_config(str(path), settings))
+    known = config is not None and any(
+        config.get_json(path) not in ("null", "false") for path in KNOW_CLIENTS
+    )
+    if not known and not of_this_machine(door.address):
+        raise ValueError(
+            f"zenoh_file: {door.zenoh_file!r}, must name zenoh's file with TLS, and one of "
+            f"{' and '.join(KNOW_CLIENTS)}, because address: {door.address!r} is not only of this machine"
+        )
     try:
         session = zenoh.open(config or zenoh_config("", settings))
     except zenoh.ZError as error:
-        reason = shortened(str(error), 200)
-        raise ValueError(f"port: {door.port}, cannot listen at {door.address!r}: {reason}") from None
+        what = f"cannot listen at {door.address!r}: {zenoh_reason(error)}"
+        raise ValueError(f"port: {door.port}, {what}") from None
     return OpenedLeRobot(door, session, replace(file, keys={**file.keys, INSTRUCTION: (TASK,)}), place)
 
 

@@ -86,4 +86,5 @@ def test_ctrl_c_while_a_connection_ends_stops_it(exported: Path) -> None:
     ],
 )
 def test_wrong_options_are_named(fails: Fails, arguments: list[str], fault: str) -> None:
-    assert fault in fails("serve", "openpi", *arguments)
+    for wire in ("openpi", "lerobot"):
+        assert fault in fails("serve", wire, *arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,9 +17,10 @@ pytest.importorskip("zenoh", reason=REASON)
 
 from adahi_ros.doors import lerobot_server  # noqa: E402
 from adahi_ros.doors.lerobot import LeRobotDoor  # noqa: E402
-from adahi_ros.policies.interface import Policy  # noqa: E402
+from adahi_ros.policies.interface import Policy, TargetUnavailableError  # noqa: E402
 from adahi_ros.policies.remote.lerobot_remote import LeRobotRemoteTarget  # noqa: E402
 from adahi_ros.server.schedule import BatchParameters  # noqa: E402
+from test.certificates import signed  # noqa: E402
 from test.doors.lerobot_client import Client  # noqa: E402
 from test.doors.served import ARM, PICTURE, STATE, Planner, Served, served  # noqa: E402
 from test.policies.remote.lerobot_server import tensor  # noqa: E402
@@ -281,7 +283,7 @@ def test_a_message_that_is_none_is_one_sentence(lerobot: Served, message: bytes)
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"address": "0.0.0.0"}, r"^zenoh_file: '', must name zenoh's file with TLS and users"),
+    ({"address": "0.0.0.0"}, r"^zenoh_file: '', must name zenoh's file with TLS, and one of"),
     ({"zenoh_file": "absent"}, r"^zenoh_file: 'absent', No such file"),
     ({"names_file": "absent"}, r"^names_file: 'absent', No such file"),
 ]
@@ -307,3 +309,31 @@ def test_names_of_two_keys_are_refused(tmp_path: Path) -> None:
     names.write_text("keys: {observation.state: [a, b]}\n")
     with pytest.raises(ValueError, match=r"keys.observation.state: \['a', 'b'\], must be one name"):
         LeRobotDoor(port=7447, names_file=str(names)).open()
+
+
+def test_a_file_of_zenoh_lets_in_only_its_users(planner: Planner, tmp_path: Path) -> None:
+    authority, certificate, key = signed(tmp_path)
+    (tmp_path / "users").write_text("arm:0123456789abcdef\n")
+    file = tmp_path / "door.json5"
+    files = {"listen_certificate": str(certificate), "listen_private_key": str(key)}
+    auth = {"usrpwd": {"user": "door", "password": "x", "dictionary_file": str(tmp_path / "users")}}
+    file.write_text(json.dumps({"transport": {"link": {"tls": files}, "auth": auth}}))
+    ours = {"url": "", "semantics": "arm", "names": {"action": ["x", "y"]}, "timeout_s": 3.0}
+    with door_of(planner, zenoh_file=str(file)) as door:
+        assert door.address.startswith("tls/127.0.0.1:")
+        for user, enters in (("arm", True), ("leg", False)):
+            own = {"usrpwd": {"user": user, "password": "0123456789abcdef"}}
+            trusted = {"root_ca_certificate": str(authority)}
+            (tmp_path / "ours.json5").write_text(
+                json.dumps({"transport": {"link": {"tls": trusted}, "auth": own}})
+            )
+            ours |= {"url": door.address.replace("tls/127.0.0.1", "tls://localhost"), "zenoh": "ours.json5"}
+            target = LeRobotRemoteTarget(tmp_path, **{**FILE, **ours})
+            if enters:
+                assert target.propose(SEEN.rows(np.arange(1)), np.zeros((1, 0))).actions.shape == (1, 4, 2)
+            else:
+                with pytest.raises(
+                    TargetUnavailableError,
+                    match=r"is no server of zenoh, or knows no such client: Unable to connect",
+                ):
+                    target.propose(SEEN.rows(np.arange(1)), np.zeros((1, 0)))

@@ -31,6 +31,11 @@ CLOSING_S = 0.2  # for the server to confirm the end of a session
 Opening = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
+def zenoh_reason(error: Exception) -> str:
+    """Return an error of zenoh's without the places in its source."""
+    return error_line(str(error).partition(" at /")[0])
+
+
 def zenoh_config(file: str, settings: Mapping[str, object]) -> Any:
     """Return a configuration of zenoh that finds nothing by itself.
 
@@ -54,7 +59,7 @@ def zenoh_config(file: str, settings: Mapping[str, object]) -> Any:
         for path, value in {**alone, **settings}.items():
             config.insert_json5(path, json.dumps(value))
     except zenoh.ZError as error:
-        raise ValueError(f"{file}: {error_line(str(error))}") from None
+        raise ValueError(f"{file}: {zenoh_reason(error)}") from None
     return config
 
 
@@ -294,7 +299,7 @@ def _opened(url: str, router: bool, file: str, timeout_s: float) -> Any:
     except OSError as error:
         raise ServerFault(f"not reachable: {error.strerror or error}") from None
     except (ValueError, zenoh.ZError) as error:
-        raise ServerFault(f"is no server of zenoh: {error_line(str(error))}") from None
+        raise ServerFault(f"is no server of zenoh, or knows no such client: {zenoh_reason(error)}") from None
 
 
 def _drop() -> Any:
