@@ -238,7 +238,7 @@ class OpenedLeRobot(OpenDoor):
                 reply = answer(key, question)
             except RequestError as error:
                 raise WireError(CODES.get(error.fault, "incompatible"), str(error)) from None
-        except PackedError as error:
+        except (TypeError, ValueError) as error:  # no message, or values of a wrong kind
             query.reply_err(str(error).encode())
         except WireError as error:
             if question.kind == "describe":  # their client shows no other error of it

@@ -178,6 +178,14 @@ def test_a_session_that_does_not_fit_is_refused(
     assert message.startswith(text)
 
 
+def test_an_array_in_the_place_of_a_text_is_refused(lerobot: Served) -> None:
+    with Client(lerobot.address) as client:
+        client.describe()
+        body = {"semantics": tensor(np.zeros(3, np.float32))}
+        assert isinstance(client.ask(f"{client.own}/open", client.message("open", body)), str)
+        assert client.open()["message_type"] == "accepted"
+
+
 OBSERVATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"generation": 4}, "stale", "generation: 4, must be 0"),
     ({"body": {"sequence": 0}}, "stale", "sequence: must be an integer above -1"),

@@ -9,7 +9,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -94,7 +94,8 @@ class ZenohLink:
         self._key = ""
         self._zenoh = _opened(url, router, file, timeout_s)
         try:
-            self._enter(deployment, opening)
+            with _zenoh_faults():
+                self._enter(deployment, opening)
         except BaseException:
             self.close()
             raise
@@ -110,6 +111,11 @@ class ZenohLink:
             while True:  # answers to former messages
                 self._answers.get_nowait()
         seen = unpack_lerobot(message)
+        with _zenoh_faults():
+            return self._asked(seen)
+
+    def _asked(self, seen: Mapping[str, Any]) -> bytes:
+        """Return the answer to an observation."""
         self._begin(seen["episode"])
         self._sequence += 1
         question = self._message(
@@ -142,7 +148,7 @@ class ZenohLink:
             return
         self._closed = True
         self._until_s = time.monotonic() + CLOSING_S
-        with contextlib.suppress(ServerFault):
+        with contextlib.suppress(ServerFault), _zenoh_faults():
             if self._key and self._present:
                 self._control("close", self._generation)
         self._zenoh.close()
@@ -180,8 +186,9 @@ class ZenohLink:
     def _described(self, deployment: str) -> WireMessage:
         """Return the description of the only server of a deployment."""
         question = WireMessage("describe", request=uuid4().hex)
-        answers = self._replies(f"{DEPLOYMENTS}/{deployment}/describe", question)
-        found = {each.instance: each for each in map(_read, answers) if each.request == question.request}
+        answers = map(_read, self._replies(f"{DEPLOYMENTS}/{deployment}/describe", question))
+        ours = (each for each in answers if each.request == question.request)
+        found = {each.instance: each for each in ours if each.instance}
         if len(found) != 1:
             there_are = ", ".join(sorted(found)) or "none"
             raise ServerFault(f"has {len(found)} servers of {deployment!r} ({there_are}), must be one")
@@ -300,6 +307,17 @@ def _opened(url: str, router: bool, file: str, timeout_s: float) -> Any:
         raise ServerFault(f"not reachable: {error.strerror or error}") from None
     except (ValueError, zenoh.ZError) as error:
         raise ServerFault(f"is no server of zenoh, or knows no such client: {zenoh_reason(error)}") from None
+
+
+@contextlib.contextmanager
+def _zenoh_faults() -> Iterator[None]:
+    """Make errors of zenoh's faults of the server."""
+    import zenoh
+
+    try:
+        yield
+    except zenoh.ZError as error:
+        raise ServerFault(f"dropped the connection: {zenoh_reason(error)}") from None
 
 
 def _drop() -> Any:

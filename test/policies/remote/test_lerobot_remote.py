@@ -19,6 +19,7 @@ pytest.importorskip("zenoh", reason=REASON)
 from adahi_ros.core.signature import Observations  # noqa: E402
 from adahi_ros.policies.interface import TargetUnavailableError  # noqa: E402
 from adahi_ros.policies.remote.lerobot_remote import LeRobotRemoteTarget  # noqa: E402
+from adahi_ros.policies.remote.zenoh_connection import ZenohLink  # noqa: E402
 from test.policies.remote.conftest import Clock, connected  # noqa: E402
 from test.policies.remote.lerobot_server import (  # noqa: E402
     CAPABILITIES,
@@ -149,6 +150,22 @@ def test_another_policy_is_named_by_what_differs(
     with pytest.raises(TargetUnavailableError, match=message):
         propose(target_of(served.url))
     assert not served.of("open")
+
+
+def test_a_server_without_an_identity_is_refused(served: PolicyServer) -> None:
+    served.instance = ""
+    assert "has 0 servers of 'arm' (none), must be one" in fault_of(target_of(served.url))
+
+
+def test_a_connection_that_zenoh_ended_is_one_sentence(served: PolicyServer) -> None:
+    target = target_of(served.url)
+    propose(target, 1)
+    [link] = target._server._idle
+    assert isinstance(link, ZenohLink)
+    link._zenoh.close()
+    assert "dropped the connection: " in fault_of(target)
+    served.session = ""
+    assert propose(target, 1).shape == (1, 4, 2)
 
 
 def test_another_artifact_is_refused(served: PolicyServer) -> None:
