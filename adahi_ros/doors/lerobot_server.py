@@ -31,7 +31,7 @@ from pydantic.dataclasses import dataclass
 
 from adahi_ros.core.schema import Text, load
 from adahi_ros.core.texts import INSTRUCTION_LENGTH, shortened
-from adahi_ros.doors.asking import PATIENCE_S, Asking
+from adahi_ros.doors.asking import PATIENCE_S, STEPS, Asking
 from adahi_ros.doors.interface import Front, OpenDoor
 from adahi_ros.doors.lerobot import LeRobotDoor
 from adahi_ros.doors.listening import Seats, of_this_machine, read_named
@@ -206,6 +206,7 @@ class OpenedLeRobot(OpenDoor):
         finally:
             for each in self._sessions.values():
                 each.end()
+            await asyncio.gather(*(each.task for each in self._sessions.values() if each.task))
             self._zenoh.close()
 
     def _posted(self, handler: Callable[[Any], object]) -> Any:
@@ -343,16 +344,18 @@ class OpenedLeRobot(OpenDoor):
         except RequestError as error:
             raise WireError("busy", str(error), {"admission_blocker": "active_session"}) from None
         name = target.description.target
-        header = Request(
-            next(self._episodes), 0, 0, robot_id=f"lerobot/{seat}", session=self._session, target=name
-        )
-        asking = Asking(self._front, header, ("lerobot", ""))
+        header = Request(0, 0, 0, robot_id=f"lerobot/{seat}", session=self._session, target=name)
+        asking = self._asking(header)
         identity = secrets.token_hex(16)
         self._sessions[identity] = _Session(
             target, reader, asking, leaves, IDENTITY + (CURSORS if required else ())
         )
         accepted = {**about, "mode": CHUNK, "chunk_settings": asked.get("chunk_settings")}
         return replace(question.reply("accepted", accepted), session=identity)
+
+    def _asking(self, header: Request) -> Asking:
+        """Return the way to the engine of a session's next generation, an episode of its own."""
+        return Asking(self._front, replace(header, episode=next(self._episodes) % STEPS), ("lerobot", ""))
 
     def _control(self, key: str, question: WireMessage) -> WireMessage:
         session = self._session_of(question)
@@ -367,8 +370,9 @@ class OpenedLeRobot(OpenDoor):
             )
         if operation != "status" and question.generation > session.generation:
             session.generation = question.generation
-            header = session.asking.header
-            session.asking.header = replace(header, episode=next(self._episodes))
+            session.asking.end()  # the next observation waits for no former one
+            session.task = None
+            session.asking = self._asking(session.asking.header)
         applied = {"operation": operation, "applied_generation": session.generation}
         return question.reply("ack", applied)
 

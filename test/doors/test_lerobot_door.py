@@ -243,9 +243,12 @@ def test_a_plan_of_a_former_generation_is_not_sent(lerobot: Served, planner: Pla
         client.send(FEATURES)
         assert planner.waiting.wait(30.0)
         client.control("reset", 1)
+        second = client.send(FEATURES)
         planner.may.set()
-        wait_for(lambda: client.infer(FEATURES)["message_type"] == "action")
+        answer = client.answers.get(timeout=30.0)
+        assert (answer["message_type"], answer["request_id"]) == ("action", second["request_id"])
         assert client.answers.empty()
+    assert len(planner.seen) == 2
 
 
 def test_more_sessions_than_places_wait(planner: Planner) -> None:
@@ -271,6 +274,10 @@ def test_clients_see_the_end_of_the_door(planner: Planner) -> None:
         with door_of(planner) as door:
             client = stack.enter_context(Client(door.address))
             client.open()
+            planner.may.clear()
+            client.send(FEATURES)
+            assert planner.waiting.wait(30.0)
+        planner.may.set()
         assert client.lost.wait(30.0)
 
 
