@@ -15,7 +15,7 @@
 
 and the fields of `described.py`, with `rate_hz`. The server describes what it reads. A plan is asked for only
 where this agrees with the file. It serves one session at a time; robots of one target share it, one request
-after another.
+after another. Between robots, a policy that remembers is reset, which costs milliseconds.
 """
 
 from __future__ import annotations
