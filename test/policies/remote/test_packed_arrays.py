@@ -15,8 +15,10 @@ from adahi_ros.policies.remote.packed_arrays import (  # noqa: E402
     PackedError,
     check_values,
     pack_groot,
+    pack_lerobot,
     pack_openpi,
     unpack_groot,
+    unpack_lerobot,
     unpack_openpi,
 )
 
@@ -45,7 +47,10 @@ def npy(header: str, data: bytes = b"", version: int = 1) -> bytes:
     return b"\x93NUMPY" + bytes([version, 0]) + len(header).to_bytes(2, "little") + header.encode() + data
 
 
-@pytest.mark.parametrize(("pack", "unpack"), [(pack_openpi, unpack_openpi), (pack_groot, unpack_groot)])
+@pytest.mark.parametrize(
+    ("pack", "unpack"),
+    [(pack_openpi, unpack_openpi), (pack_groot, unpack_groot), (pack_lerobot, unpack_lerobot)],
+)
 @pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype}{array.shape}")
 def test_an_array_comes_back_as_it_was(pack: Any, unpack: Any, array: np.ndarray) -> None:
     back = unpack(pack({"a": [array, None, "text", 1.5]}))["a"]
@@ -142,7 +147,7 @@ def fault_of(unpack: Any, message: bytes) -> str:
 
 @given(st.binary(max_size=200))
 def test_garbage_is_refused_or_read_and_nothing_else(message: bytes) -> None:
-    for unpack in (unpack_openpi, unpack_groot):
+    for unpack in (unpack_openpi, unpack_groot, unpack_lerobot):
         fault = fault_of(unpack, message)
         assert not fault or (fault.isprintable() and len(fault) < 200)
 
@@ -153,20 +158,20 @@ def test_a_damaged_message_is_refused_or_read_and_nothing_else(message: bytes, d
     for _ in range(data.draw(st.integers(1, 4))):
         damaged[data.draw(st.integers(0, len(message) - 1))] = data.draw(st.integers(0, 255))
     end = data.draw(st.integers(0, len(message)))
-    for unpack in (unpack_openpi, unpack_groot):
+    for unpack in (unpack_openpi, unpack_groot, unpack_lerobot):
         for read in (bytes(damaged), bytes(damaged[:end])):
             fault = fault_of(unpack, read)
             assert not fault or fault.isprintable()
 
 
-@pytest.mark.parametrize("unpack", [unpack_openpi, unpack_groot])
+@pytest.mark.parametrize("unpack", [unpack_openpi, unpack_groot, unpack_lerobot])
 def test_a_message_that_is_nested_without_end_is_refused(unpack: Any) -> None:
     for nested in (b"\x91" * 100_000, b"\x81\xa1a" * 100_000, b"\x81" * 100_000):
         with pytest.raises(PackedError):
             unpack(nested)
 
 
-@pytest.mark.parametrize("unpack", [unpack_openpi, unpack_groot])
+@pytest.mark.parametrize("unpack", [unpack_openpi, unpack_groot, unpack_lerobot])
 def test_a_list_or_a_mapping_of_too_many_is_refused(unpack: Any) -> None:
     with pytest.raises(PackedError, match="exceeds"):
         unpack(msgpack.packb([0] * 70_000))
