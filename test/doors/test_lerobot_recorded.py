@@ -2,7 +2,9 @@
 
 `lerobot_remote_v1.json` has messages, in base64, of `RemoteClient` and of `SessionWorker` with `PolicyServer`
 of huggingface/lerobot at 0c72316c, with eclipse-zenoh 1.10.2: the client at this door, and this target at the
-server, in front of a policy that adds numbers to its state. Identities of sessions differ with each start.
+server, in front of a policy that adds numbers to its state. Only the parts of it that carry actions ran
+(protocol, codec, transport, client, server), not `lerobot-rollout` and no weights. Identities of sessions
+differ with each start.
 """
 
 from __future__ import annotations
