@@ -114,6 +114,19 @@ def driven(make_node: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return drive
 
 
+def test_a_command_from_before_the_process_stood_still_is_not_sent(driven: Callable[..., Driven]) -> None:
+    made = driven(20.0)
+    made.publisher.observed()
+    seen: Any = SimpleNamespace(read=np.array([made.sent[-1][1]]), stamp_ns=1, episode=0)
+    made.now_s += made.period_s
+    outgoing, count = made.publisher.limit(np.array([9.0]), seen), len(made.sent)
+    assert outgoing.action is not None
+    made.now_s += SafetyParameters().hold_after_s + 0.01
+    assert made.publisher.command(outgoing, seen) is None
+    assert len(made.sent) == count
+    assert made.publisher.guard.resting.all()
+
+
 @pytest.mark.parametrize("rate_hz", [20.0, 100.0])
 @pytest.mark.parametrize("passed", [0.0, 0.3, 0.99, 1.2])
 @pytest.mark.parametrize("most_late", [0.0, 0.05, 0.45])

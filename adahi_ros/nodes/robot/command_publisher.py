@@ -65,7 +65,7 @@ class CommandPublisher:
         opened: ExitStack,
     ) -> None:
         self._node = node
-        self._period_s = contract.period_s
+        self._period_s, self._hold_after_s = contract.period_s, values.safety.hold_after_s
         self._robot_id = values.robot_id
         self._action = contract.action
         self._episode: int | None = None
@@ -172,7 +172,14 @@ class CommandPublisher:
         return observation.stamp_ns / NANOSECONDS
 
     def command(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
-        """Publish what was made of an observation; return the commanded action (A,), or None."""
+        """Publish what was made of an observation; return the commanded action (A,), or None.
+
+        A command from before this process stood still is not sent: its operator may have stopped it since.
+        """
+        now_s = time.monotonic()
+        if outgoing.action is not None and self._joints and now_s - self.guard.made_s > self._hold_after_s:
+            self.guard.leave(self._positions, now_s)
+            return None
         self._publish(outgoing, AT_ONCE if outgoing.brakes else observation.stamp_ns)
         if outgoing.command is not None:  # the timer brakes a period later at the earliest
             self._watch.reset()
