@@ -79,7 +79,7 @@ class DriverState:
                     continue
                 missing = missing or f"{where}: no message yet, {allowed}"
             elif seen[0] is None:
-                return f"{where}: the message has no such integer, boolean or text, {allowed}", True
+                return f"{where}: not in the message (not loaded?), or no number or text; {allowed}", True
             elif not monitor.allows(seen[0]):
                 return f"{where}: {reprlib.repr(seen[0])}, {allowed}", True
             elif gone:

@@ -15,6 +15,7 @@ from controller_manager_msgs.msg import ControllerManagerActivity, NamedLifecycl
 from lifecycle_msgs.msg import State as Lifecycle
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
 
@@ -166,6 +167,20 @@ def test_a_driver_that_ends_and_returns_gets_nothing_of_the_braking(arm: Control
     driver.create_subscription(JointTrajectory, TOPIC, arm.commands.append, 100)
     arm.wait(lambda: bool(arm.commands), "motion")
     np.testing.assert_allclose(arm.commands[0].points[0].positions, AT, atol=1e-6)
+
+
+def test_a_driver_is_told_from_a_recorder_by_the_joints_that_it_publishes(arm: ControlledArm) -> None:
+    arm.policy()
+    driver = arm.node("driver")
+    states = driver.create_publisher(JointState, "joint_states", 10)
+    subscription = driver.create_subscription(JointTrajectory, TOPIC, lambda message: None, 100)
+    arm.record()
+    arm.nodes.every(0.01, lambda: arm.measure(states))
+    arm.nodes.every(0.05, arm.step)
+    arm.moves()
+    driver.destroy_subscription(subscription)
+    arm.says("/driver has ended")
+    assert arm.states[-1].needs_press
 
 
 def test_a_recorder_that_begins_or_ends_holds_nothing(arm: ControlledArm) -> None:

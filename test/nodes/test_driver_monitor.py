@@ -12,7 +12,9 @@ import pytest
 
 pytest.importorskip("rclpy")
 
+from controller_manager_msgs.msg import ControllerManagerActivity, NamedLifecycleState
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from lifecycle_msgs.msg import State
 from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Int32
@@ -20,7 +22,7 @@ from std_msgs.msg import Int32
 from adahi_lab.nodes.observer import Observer
 from adahi_ros.contract.monitors import Monitor
 from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
+from adahi_ros.nodes.robot.driver_monitor import ACTIVITY, DriverMonitor
 
 DEADLINE_S = 20.0
 
@@ -72,7 +74,7 @@ def test_anything_but_running_is_reported_and_so_is_running_again(observer: Obse
         modes.publish(Int32(data=7))
         observer.wait_until(lambda: calls[-1] == "running", 20.0, "running again")
         health()
-        observer.wait_until(lambda: "no such integer" in calls[-1], 20.0, "a message without that entry")
+        observer.wait_until(lambda: "not in the message" in calls[-1], 20.0, "a message without that entry")
 
 
 def test_an_entry_of_an_array_is_found_by_its_name(observer: Observer) -> None:
@@ -90,12 +92,26 @@ def test_an_entry_of_an_array_is_found_by_its_name(observer: Observer) -> None:
             ("running", [("hand", "inactive"), ("arm", "active")]),
             ("'inactive', must be 'active'", [("arm", "inactive"), ("hand", "active")]),
             ("running", [("arm", "active")]),
-            ("no such", [("hand", "active")]),
+            ("not in the message", [("hand", "active")]),
             ("running", [("arm", "active")]),
-            ("no such", [("arm", "active"), ("arm", "active")]),
+            ("not in the message", [("arm", "active"), ("arm", "active")]),
         ):
             said = partial(lambda words: words in calls[-1], what)
             observer.wait_until(said, DEADLINE_S, what, partial(publish, *others))
+
+
+def test_a_controller_that_is_off_is_named_with_its_namespace(observer: Observer) -> None:
+    """Two arms may have controllers with equal names."""
+    off: list[str] = []
+    topic, field = "right/controller_manager/activity", "controllers.arm_controller.state.label"
+    arm = Monitor(topic, ACTIVITY, field, ("active",), latched=True)
+    monitor = DriverMonitor(observer.node, [arm], lambda fault, known: None, off.append)
+    state = NamedLifecycleState(name="arm_controller", state=State(label="inactive"))
+    manager = observer.node.create_publisher(ControllerManagerActivity, topic, LATCHED)
+    manager.publish(ControllerManagerActivity(controllers=[state]))
+    observer.wait_until(lambda: bool(off), DEADLINE_S, "a controller that is off")
+    assert set(off) == {"/right/arm_controller"}
+    monitor.close()
 
 
 def test_a_latched_driver_that_was_replaced_runs_once_the_old_one_is_gone(observer: Observer) -> None:

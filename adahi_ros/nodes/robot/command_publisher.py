@@ -109,7 +109,8 @@ class CommandPublisher:
             self._leave,
             opened,
         )
-        self._controllers = ControllerWatch(node, joints, self._on_controllers, self._leave, opened)
+        states = {node.resolve_topic_name(topic) for topic in measured.topics.values()}
+        self._controllers = ControllerWatch(node, joints, states, self._on_controllers, self._leave, opened)
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # runs before its publishers are destroyed
@@ -269,9 +270,9 @@ class CommandPublisher:
         self.guard.leave(entries & self._positions if follows else entries, time.monotonic())
 
     def leave_controller(self, name: str) -> None:
-        """Send nothing more to a controller, by its name without a namespace: it is not active."""
+        """Send nothing more to a controller, by its full name: it is not active."""
         for topic in self._joints:
-            if topic.rpartition("/")[0].rpartition("/")[2] == name:
+            if topic.rpartition("/")[0] == name:
                 self._leave(topic)
 
     def _reaches(self) -> bool:

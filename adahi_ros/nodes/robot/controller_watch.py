@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.core.texts import shortened
-from adahi_ros.nodes.common.graph import subscriptions_of
+from adahi_ros.nodes.common.graph import publishers_of, subscriptions_of
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.robot.other_publishers import TRAJECTORY
@@ -31,11 +31,13 @@ class ControllerWatch:
     """Calls back whenever a controller ends, returns or has a fault, while commands may be sent.
 
     A controller of ros2_control is the node NAME that subscribes to NAME/joint_trajectory or NAME/commands.
-    Where the topic has another name, any subscription counts.
+    Where the topic has another name, it is the node that also publishes the joints' state; else any
+    subscription counts.
 
     Args:
         node: that commands.
         joints: what each topic commands, by its resolved name.
+        measured: resolved topics of the joints' state.
         on_state: called with a text for people, empty where all is well, and whether it is a fault: else
             nothing is known but that no one takes the commands yet.
         on_left: called with a topic that must not be braked, because its controller has ended, is another one
@@ -47,14 +49,16 @@ class ControllerWatch:
         self,
         node: Node,
         joints: Mapping[str, Sequence[str]],
+        measured: Iterable[str],
         on_state: Callable[[str, bool], None],
         on_left: Callable[[str, bool], None],
         opened: ExitStack,
     ) -> None:
         self._node, self._on_state, self._on_left = node, on_state, on_left
+        self._measured = tuple(measured)
         self._joints = {topic: frozenset(names) for topic, names in joints.items()}
         self._active, self._said = False, ("", True)
-        self._takes: dict[str, frozenset[bytes]] = {}  # the controller's subscriptions, by topic
+        self._takes: dict[str, dict[bytes, str]] = {}  # the controller's subscriptions, by topic: their nodes
         self._faults: dict[str, str] = {}  # of the controllers' own states, by topic
         self._scaled: set[str] = set()  # topics with a controller that has published a scaling of speeds
         self._ahead_s: dict[str, deque[float]] = {}  # how far its states' stamps were ahead of our clock
@@ -119,16 +123,16 @@ class ControllerWatch:
             self._on_state(fault, known)
 
     def _fault(self, topic: str) -> tuple[str, bool]:
-        controller, found = _controller(topic), subscriptions_of(self._node, topic)
-        takes = frozenset(gid for gid, name in found.items() if name == controller)
-        before = self._takes.get(topic)
+        found, before = subscriptions_of(self._node, topic), self._takes.get(topic)
+        takes = self._taking(topic, found, before or {})
+        controller = next(iter((takes or before or {}).values()), _controller(topic))
         if before and not takes:
             self._on_left(topic, False)
             return f"{controller} has ended", True
         # Where a recorder alone subscribes, a controller that comes later has missed commands.
         if takes or (found and not any(UNKNOWN in name for name in found.values())):
             self._takes[topic] = takes
-        if before is not None and takes - before:  # one that was killed remains for DDS for a while
+        if before is not None and takes.keys() - before:  # one that was killed remains for DDS for a while
             for known in (self._faults, self._ahead_s):
                 known.pop(topic, None)
             self._scaled.discard(topic)
@@ -139,6 +143,15 @@ class ControllerWatch:
                 self._on_left(topic, False)
             return f"nothing subscribes to {topic}; start the controller", False
         return self._faults.get(topic, ""), True
+
+    def _taking(
+        self, topic: str, found: Mapping[bytes, str], before: Mapping[bytes, str]
+    ) -> dict[bytes, str]:
+        """Return the subscriptions of the topic's controller, where it can be told from recorders."""
+        names = {_controller(topic), *before.values()}
+        if names.isdisjoint(found.values()):
+            names = {name for each in self._measured for name in publishers_of(self._node, each).values()}
+        return {gid: name for gid, name in found.items() if name in names and UNKNOWN not in name}
 
 
 def _controller(topic: str) -> str:
