@@ -147,7 +147,7 @@ class ControllerWatch:
     def _taking(
         self, topic: str, found: Mapping[bytes, str], before: Mapping[bytes, str]
     ) -> dict[bytes, str]:
-        """Return the subscriptions of the topic's controller, where it can be told from recorders."""
+        """Return the subscriptions of the topic's controller, as far as it is known; no recorders."""
         names = {_controller(topic), *before.values()}
         if names.isdisjoint(found.values()):
             names = {name for each in self._measured for name in publishers_of(self._node, each).values()}
