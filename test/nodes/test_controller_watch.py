@@ -250,6 +250,20 @@ def test_a_controller_that_is_switched_off_holds_by_name(arm: ControlledArm) -> 
     arm.moves()
 
 
+def test_a_controller_with_a_remapped_topic_is_left_where_it_is_off(arm: ControlledArm) -> None:
+    driver = {**DRIVER, "field": "controllers.remapped.state.label"}
+    contract = ball_contract(tolerance_ms=50.0, max_age_s=5.0, actions=ACTIONS, driver=[driver])
+    policy = arm.policy(values={"contract": contract})
+    arm.record()
+    arm.runs()
+    arm.moves()
+    manager = arm.node("controller_manager").create_publisher(ControllerManagerActivity, ACTIVITY, LATCHED)
+    off = NamedLifecycleState(name="remapped", state=Lifecycle(label="inactive"))
+    manager.publish(ControllerManagerActivity(controllers=[off]))
+    arm.says("'inactive', must be 'active'")
+    assert np.isinf(policy._commands.guard._motion.rested).all()
+
+
 def test_motion_begins_once_a_command_has_reached_the_controller(
     arm: ControlledArm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -270,10 +270,10 @@ class CommandPublisher:
         self.guard.leave(entries & self._positions if follows else entries, time.monotonic())
 
     def leave_controller(self, name: str) -> None:
-        """Send nothing more to a controller, by its full name: it is not active."""
-        for topic in self._joints:
-            if topic.rpartition("/")[0] == name:
-                self._leave(topic)
+        """Send nothing more to a controller that is off, by its full name; its topic may be remapped."""
+        named = [topic for topic in self._joints if topic.rpartition("/")[0] == name]
+        for topic in named or self._controllers.unnamed():
+            self._leave(topic)
 
     def _reaches(self) -> bool:
         return all(topic.reaches() for topic in self._topics)

@@ -117,6 +117,10 @@ class ControllerWatch:
             faults = [self._fault(topic) for topic in self._joints]
             self._say(*max(faults, key=lambda each: (bool(each[0]), each[1]), default=("", True)))
 
+    def unnamed(self) -> list[str]:
+        """Return the topics that no node takes that they are named after."""
+        return [topic for topic, takes in self._takes.items() if _controller(topic) not in takes.values()]
+
     def _say(self, fault: str, known: bool) -> None:
         if self._said != (fault, known):
             self._said = fault, known
