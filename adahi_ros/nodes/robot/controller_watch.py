@@ -59,6 +59,7 @@ class ControllerWatch:
         self._joints = {topic: frozenset(names) for topic, names in joints.items()}
         self._active, self._said = False, ("", True)
         self._takes: dict[str, dict[bytes, str]] = {}  # the controller's subscriptions, by topic: their nodes
+        self._there: dict[str, frozenset[bytes]] = {}  # all subscriptions then
         self._faults: dict[str, str] = {}  # of the controllers' own states, by topic
         self._scaled: set[str] = set()  # topics with a controller that has published a scaling of speeds
         self._ahead_s: dict[str, deque[float]] = {}  # how far its states' stamps were ahead of our clock
@@ -109,6 +110,7 @@ class ControllerWatch:
         """Look no more: nothing is commanded."""
         self._active = False
         self._takes.clear()
+        self._there.clear()
         self._say("", True)
 
     def compare_subscriptions(self) -> None:
@@ -134,9 +136,10 @@ class ControllerWatch:
             self._on_left(topic, False)
             return f"{controller} has ended", True
         # Where a recorder alone subscribes, a controller that comes later has missed commands.
+        there = self._there.get(topic, frozenset())
         if takes or (found and not any(UNKNOWN in name for name in found.values())):
-            self._takes[topic] = takes
-        if before is not None and takes.keys() - before:  # one that was killed remains for DDS for a while
+            self._takes[topic], self._there[topic] = takes, frozenset(found)
+        if before is not None and takes.keys() - there:  # one that was killed remains for DDS for a while
             for known in (self._faults, self._ahead_s):
                 known.pop(topic, None)
             self._scaled.discard(topic)
