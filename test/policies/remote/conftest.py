@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
 from adahi_ros.policies.remote.remote import PolicyServer
+
+
+def served_by(server: Callable[[], Any]) -> Any:
+    """Return a fixture: a server of such a kind while it runs."""
+
+    @pytest.fixture
+    def served() -> Iterator[Any]:
+        policy = server()
+        policy.start()
+        yield policy
+        policy.stop()
+
+    return served
 
 
 class Clock:

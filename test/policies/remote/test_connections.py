@@ -6,7 +6,7 @@ import http
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from adahi_ros.policies.remote.groot import GrootTarget  # noqa: E402
 from adahi_ros.policies.remote.openpi import OpenPiTarget  # noqa: E402
 from adahi_ros.server.verifier import TargetVerifier  # noqa: E402
 from test.certificates import self_signed  # noqa: E402
+from test.policies.remote.conftest import served_by  # noqa: E402
 from test.policies.remote.groot_server import actions  # noqa: E402
 from test.policies.remote.openpi_server import PolicyServer, Serving  # noqa: E402
 from test.waiting import wait_for  # noqa: E402
@@ -38,12 +39,7 @@ FILE = {
 NO_DRAWS = np.zeros((1, 0), np.float32)
 
 
-@pytest.fixture
-def served() -> Iterator[PolicyServer]:
-    policy = PolicyServer()
-    policy.start()
-    yield policy
-    policy.stop()
+served = served_by(PolicyServer)
 
 
 def target_of(

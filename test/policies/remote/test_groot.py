@@ -6,7 +6,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ zmq = pytest.importorskip("zmq", reason=REASON)
 from adahi_ros.core.signature import Observations  # noqa: E402
 from adahi_ros.policies.interface import TargetUnavailableError  # noqa: E402
 from adahi_ros.policies.remote.groot import GrootTarget  # noqa: E402
-from test.policies.remote.conftest import Clock, connected  # noqa: E402
+from test.policies.remote.conftest import Clock, connected, served_by  # noqa: E402
 from test.policies.remote.groot_server import (  # noqa: E402
     PROMPT,
     PolicyServer,
@@ -51,12 +51,7 @@ FILE = {
 }
 
 
-@pytest.fixture
-def served() -> Iterator[PolicyServer]:
-    policy = PolicyServer()
-    policy.start()
-    yield policy
-    policy.stop()
+served = served_by(PolicyServer)
 
 
 def target_of(url: str, clock: Callable[[], float] = time.monotonic, **changes: Any) -> GrootTarget:

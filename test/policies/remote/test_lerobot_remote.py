@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from adahi_ros.core.signature import Observations  # noqa: E402
 from adahi_ros.policies.interface import TargetUnavailableError  # noqa: E402
 from adahi_ros.policies.remote.lerobot_remote import LeRobotRemoteTarget  # noqa: E402
 from adahi_ros.policies.remote.zenoh_connection import ZenohLink  # noqa: E402
-from test.policies.remote.conftest import Clock, connected  # noqa: E402
+from test.policies.remote.conftest import Clock, connected, served_by  # noqa: E402
 from test.policies.remote.lerobot_server import (  # noqa: E402
     CAPABILITIES,
     PolicyServer,
@@ -55,12 +55,7 @@ FILE: dict[str, Any] = {
 DRAWS = np.zeros((2, 0), np.float32)
 
 
-@pytest.fixture
-def served() -> Iterator[PolicyServer]:
-    policy = PolicyServer()
-    policy.start()
-    yield policy
-    policy.stop()
+served = served_by(PolicyServer)
 
 
 def target_of(url: str, clock: Callable[[], float] = time.monotonic, **changes: Any) -> LeRobotRemoteTarget:

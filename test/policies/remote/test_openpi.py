@@ -7,7 +7,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from adahi_ros.policies.interface import TargetUnavailableError  # noqa: E402
 from adahi_ros.policies.remote.answers import plans_in  # noqa: E402
 from adahi_ros.policies.remote.openpi import OpenPiTarget  # noqa: E402
 from adahi_ros.policies.remote.remote import ServerFault  # noqa: E402
-from test.policies.remote.conftest import Clock, connected  # noqa: E402
+from test.policies.remote.conftest import Clock, connected, served_by  # noqa: E402
 from test.policies.remote.openpi_server import PolicyServer, Serving, packed  # noqa: E402
 from test.waiting import wait_for  # noqa: E402
 
@@ -51,12 +51,7 @@ DRAWS = np.zeros((2, 0), np.float32)
 TRACEBACK = "Traceback (most recent call last):\n  File ...\nKeyError: 'observation/state'\n"
 
 
-@pytest.fixture
-def served() -> Iterator[PolicyServer]:
-    policy = PolicyServer()
-    policy.start()
-    yield policy
-    policy.stop()
+served = served_by(PolicyServer)
 
 
 def target_of(url: str, clock: Callable[[], float] = time.monotonic, **changes: Any) -> OpenPiTarget:
