@@ -116,6 +116,7 @@ def driven(make_node: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_command_from_before_the_process_stood_still_is_not_sent(driven: Callable[..., Driven]) -> None:
     made = driven(20.0)
+    made.publisher._simulated = False  # a simulator waits for its command
     made.publisher.observed()
     seen: Any = SimpleNamespace(read=np.array([made.sent[-1][1]]), stamp_ns=1, episode=0)
     made.now_s += made.period_s
@@ -207,3 +208,6 @@ def test_only_a_simulator_in_lockstep_may_subscribe_later(make_node: Make, locks
         publisher = CommandPublisher(make_node(Node, "arm"), contract, values, permission, opened)
         publisher.start()
         assert permission.holds[Hold.DRIVER] is (State.CLEAR if lockstep else State.WAITS)
+        publisher.guard._motion.left_s = -np.inf
+        publisher._leave("/command")
+        assert np.isinf(publisher.guard._motion.left_s) == lockstep  # it waits for each command

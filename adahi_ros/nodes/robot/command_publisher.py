@@ -178,7 +178,8 @@ class CommandPublisher:
         A command from before this process stood still is not sent: its operator may have stopped it since.
         """
         now_s = time.monotonic()
-        if outgoing.action is not None and self._joints and now_s - self.guard.made_s > self._hold_after_s:
+        stood_still = now_s - self.guard.made_s > self._hold_after_s
+        if outgoing.action is not None and stood_still and self._joints and not self._simulated:
             self.guard.leave(self._positions, now_s)
             return None
         self._publish(outgoing, AT_ONCE if outgoing.brakes else observation.stamp_ns)
@@ -266,8 +267,9 @@ class CommandPublisher:
 
     def _leave(self, topic: str, follows: bool = False) -> None:
         """Send a topic nothing until motion begins; but brake velocities that its controller follows."""
-        entries = np.isin(self._names, self._joints.get(topic, ()))
-        self.guard.leave(entries & self._positions if follows else entries, time.monotonic())
+        if topic in self._joints:
+            entries = np.isin(self._names, self._joints[topic])
+            self.guard.leave(entries & self._positions if follows else entries, time.monotonic())
 
     def leave_controller(self, name: str) -> None:
         """Send nothing more to a controller that is off, by its full name; its topic may be remapped."""

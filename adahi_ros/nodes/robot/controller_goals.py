@@ -72,7 +72,10 @@ class ControllerGoals:
         self._changed[action]()
 
     def executing(self) -> str:
-        """Return what executes, and for which client, empty for nothing; call it several times a second."""
+        """Return what executes, and for which client; empty for nothing.
+
+        Calls ask controllers that have a goal again, so only a later call knows that one has ended.
+        """
         now_s = time.monotonic()
         for action, came_s in list(self._came_s.items()):
             asked_s = self._asked_s[action]
