@@ -3,33 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 
+CROSSFADE_STEPS = 2
 ENSEMBLE_RATE = 0.01  # m of ACT (arXiv 2304.13705): of N replies, the i-th oldest weighs exp(-m i)
-Blend = Callable[[np.ndarray], np.ndarray]
-"""From the number of blended replies, at least one, to the weight of a new reply."""
+Blend = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From the number of blended replies, at least one, and the control steps from the present one on, (M, S)
+and (S,), to the weight (M, S) of a new reply."""
 
 
-def _share(share: float) -> Blend:
-    return lambda held: np.full(held.shape, share)
+def _crossfade(held: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    # A reply that comes after the present step's command is at two thirds in the next one, then alone.
+    return np.broadcast_to(np.minimum(1.0, (steps + 1) / (CROSSFADE_STEPS + 1)), held.shape)
 
 
-def _ensemble(held: np.ndarray) -> np.ndarray:
+def _ensemble(held: np.ndarray, steps: np.ndarray) -> np.ndarray:
     # exp(-m n) over the sum of exp(-m i) for i from 0 to n, a geometric series
-    rate = ENSEMBLE_RATE
-    share: np.ndarray = np.exp(-rate * held) * np.expm1(-rate) / np.expm1(-rate * (held + 1))
-    return share
+    series = np.expm1(-ENSEMBLE_RATE * (held + 1)) / np.expm1(-ENSEMBLE_RATE)
+    return np.asarray(np.exp(-ENSEMBLE_RATE * held) / series)
 
 
 LATEST = "latest"
 BLENDS: dict[str, Blend] = {
-    LATEST: _share(1.0),
-    "weighted_average": _share(0.7),
-    "average": _share(0.5),
-    "conservative": _share(0.3),
+    LATEST: lambda held, steps: np.ones(held.shape),
+    "crossfade": _crossfade,
     "temporal_ensemble": _ensemble,
 }
 
@@ -44,14 +44,17 @@ class Plan:
         batch: B.
         action_dim: A.
         blend: combines the actions for one step; by default the latest replaces the others.
+        at_once: indices of actions that are never blended, such as a gripper's goals.
     """
 
     alone = False
     steps: int | None = None
     figures: Mapping[str, object] = MappingProxyType({})
 
-    def __init__(self, batch: int, action_dim: int, blend: Blend = BLENDS[LATEST]) -> None:
-        self._blend = blend
+    def __init__(
+        self, batch: int, action_dim: int, blend: Blend = BLENDS[LATEST], at_once: Sequence[int] = ()
+    ) -> None:
+        self._blend, self._at_once = blend, list(at_once)
         self._nothing = np.zeros((batch, 0, action_dim), dtype=np.float32)
         self._first = 0  # control step of the first slot
         self.forget()
@@ -83,7 +86,9 @@ class Plan:
         which = np.arange(len(self._actions)) if rows is None else np.arange(len(self._actions))[rows]
         share = self._share(which, slots, requested_at)
         held, new = self._actions[which, slots], actions[:, skipped:]
-        self._actions[which, slots] = (1.0 - share[..., None]) * held + share[..., None] * new
+        weights = np.repeat(share[..., None], new.shape[2], axis=2)
+        weights[..., self._at_once] = share[..., None] > 0.0
+        self._actions[which, slots] = (1.0 - weights) * held + weights * new
         self._replies[which, slots] = np.where(share == 1.0, 1, self._replies[which, slots] + (share > 0.0))
         self._requested[which, slots] = np.maximum(self._requested[which, slots], requested_at)
         self._newest[which] = np.maximum(self._newest[which], requested_at)
@@ -92,8 +97,8 @@ class Plan:
         """Return the weight of a reply in the blended actions, (M, S)."""
         requested, replies = self._requested[which, slots], self._replies[which, slots]
         alone = (replies == 0) | ((requested == requested_at) & (replies == 1))
-        blended = np.where(requested < requested_at, self._blend(np.maximum(replies, 1)), 0.0)
-        return np.where(alone, 1.0, blended)
+        weights = self._blend(np.maximum(replies, 1), np.arange(slots.start, slots.stop))
+        return np.where(alone, 1.0, np.where(requested < requested_at, weights, 0.0))
 
     def forget_before(self, step: int) -> None:
         """Drop the actions before a control step."""

@@ -13,7 +13,7 @@ deviation uses the commanded actions, which the safety layer may have changed, n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -100,6 +100,7 @@ class Controller:
         proposer: a key of `PROPOSERS`; any name if `made` is given.
         backup: policy that acts where a robot that executes plans has none; None for none.
         blend: a key of `BLENDS`: how several replies for one step are combined.
+        at_once: indices of actions that are never blended.
         execution_horizon: largest number of actions executed of a plan; None for all. Later actions were
             planned from an observation that is too old.
         made: the proposer; None creates it from its name.
@@ -113,13 +114,14 @@ class Controller:
         proposer: str = "draft",
         backup: Policy | None = None,
         blend: str = LATEST,
+        at_once: Sequence[int] = (),
         execution_horizon: int | None = None,
         made: Proposer | None = None,
         arguments: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.config = config
         self._backup = None if backup is None else Backup(backup)
-        self._blend = BLENDS[blend]
+        self._blend, self._at_once = BLENDS[blend], at_once
         self.execution_horizon = execution_horizon
         self.proposer = proposer
         self._proposer: Proposer = (
@@ -148,7 +150,7 @@ class Controller:
         """Start the episodes with these numbers; B is how many there are."""
         self._batch = len(episodes)
         self.seen.clear(self._batch)
-        self._plan = Plan(self._batch, self.policy.signature.action_dim, self._blend)
+        self._plan = Plan(self._batch, self.policy.signature.action_dim, self._blend, self._at_once)
         self.held: Held = self._proposer.held or self._plan
         self.forget_plan()
         self._deviation.reset()

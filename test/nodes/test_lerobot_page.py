@@ -60,7 +60,7 @@ def test_the_parameters_make_a_robot_that_is_held_until_a_plan_comes(files: dict
         assert parameters_for(files["params"], node)["verification.reliability"] == "reliable"
     values = filled(DraftPolicyParameters, parameters_for(files["params"], "/draft_policy"))
     policy, read = policy_and_contract(values)
-    assert controller_of(values, policy).config.trigger.name == "age"
+    assert controller_of(values, policy, read).config.trigger.name == "age"
     assert values.execution_horizon == 100  # of an ACT as LeRobot trains it: chunk_size, see the page
     limits = load_limits(limits_path(values.safety.limits), read.commanded_names)
     assert limits.velocity.min() > 0.0

@@ -52,7 +52,7 @@ def test_a_corrector_needs_no_draft_beside_it(contract: str, tmp_path: Path) -> 
         wait_policy="ahead",
     )
     policy, read = policy_and_contract(values)
-    controller = controller_of(values, policy)
+    controller = controller_of(values, policy, read)
     controller.reset(0, [0])
     step = controller.begin({OBSERVATION: np.zeros((1, 6)), GOAL: np.zeros((1, 2))})
     assert step.transmit.tolist() == [True]
@@ -63,9 +63,9 @@ def test_a_corrector_needs_no_draft_beside_it(contract: str, tmp_path: Path) -> 
 def test_a_corrector_of_another_robot_is_refused(contract: str, tmp_path: Path) -> None:
     proposer = ProposerParameters("corrector", {"file": corrector(tmp_path, 5)})
     values = DraftPolicyParameters(checkpoint="", contract=contract, proposer=proposer)
-    policy, _ = policy_and_contract(values)
+    policy, read = policy_and_contract(values)
     with pytest.raises(ValueError, match="its observation_dim is 5, must be 6"):
-        controller_of(values, policy)
+        controller_of(values, policy, read)
 
 
 def test_who_drafts_needs_a_draft(contract: str) -> None:

@@ -29,12 +29,16 @@ def plan_of(values: list[float], name: str) -> Plan:
 
 
 @given(VALUES)
-def test_aggregates_of_lerobot_take_a_new_reply_in_at_a_fixed_share(values: list[float]) -> None:
-    for name, share in (("weighted_average", 0.7), ("average", 0.5), ("conservative", 0.3), (LATEST, 1.0)):
-        expected = values[0]
-        for value in values[1:]:
-            expected = (1.0 - share) * expected + share * value
-        np.testing.assert_allclose(plan_of(values, name).at(STEP), [[expected]], rtol=1e-5, atol=1e-5)
+def test_the_latest_reply_replaces_the_others(values: list[float]) -> None:
+    np.testing.assert_array_equal(plan_of(values, LATEST).at(STEP), [[np.float32(values[-1])]])
+
+
+def test_a_crossfade_goes_over_from_the_present_step_but_not_with_goals() -> None:
+    plan = Plan(1, 2, BLENDS["crossfade"], at_once=[1])
+    plan.splice(np.zeros((1, 5, 2), np.float32), 0, 0)
+    plan.forget_before(1)
+    plan.splice(np.full((1, 4, 2), 3.0, np.float32), 1, 1)
+    np.testing.assert_allclose(plan.ahead(1, 4)[0], [[1.0, 3.0], [2.0, 3.0], [3.0, 3.0], [3.0, 3.0]])
 
 
 @given(VALUES)
@@ -62,11 +66,11 @@ class Still(ActionRange, Actor):
         self.digest, self.draws, self.action_scale = "still", 0, np.ones(1, np.float32)
 
 
-@pytest.mark.parametrize(("blend", "done"), [(LATEST, [0.0, 10.0]), ("average", [0.0, 5.0])])
+@pytest.mark.parametrize(("blend", "done"), [(LATEST, [0.0, 3.0]), ("crossfade", [0.0, 1.0])])
 def test_a_reply_within_the_step_is_blended_before_it_is_done(blend: str, done: list[float]) -> None:
     made = Controller(Still(), ControllerConfig(ThresholdedGate("always")), "plan", blend=blend)
     executed = []
-    for value in (0.0, 10.0):
+    for value in (0.0, 3.0):
         reply = Verdict(np.full((1, 3, 1), value, np.float32), np.zeros((1, 0), dtype=bool))
         step = made.begin({OBSERVATION: np.zeros((1, 1), np.float32)})
         executed.append(float(made.finish(step, reply)[0, 0]))

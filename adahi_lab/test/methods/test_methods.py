@@ -128,15 +128,15 @@ def test_replies_may_be_late_and_the_target_agree(comparison: Comparison) -> Non
 def test_a_draft_and_blended_plans_are_evaluated(comparison: Comparison) -> None:
     bench, logs = comparison.bench(), {}
     always, hardly = (f"draft_checks_plan:expected_error@{far}" for far in (0, 999))
-    for name in ("plan_2", "average_2", always, hardly):
+    for name in ("plan_2", "crossfade_2", always, hardly):
         assert METHODS[name].threshold(bench) is not None
         logs[name] = played(bench, name, range(2))
     assert logs[always].transmitted[logs[always].active].all()
     requested = np.flatnonzero(logs[hardly].transmitted[:, 0])
     assert set(np.diff(requested)) == {8}  # a plan to its end
     first = slice(0, 2)  # the same plan; then two plans overlap
-    np.testing.assert_array_equal(logs["average_2"].action[first], logs["plan_2"].action[first])
-    assert not np.array_equal(logs["average_2"].action[2], logs["plan_2"].action[2])
+    np.testing.assert_array_equal(logs["crossfade_2"].action[first], logs["plan_2"].action[first])
+    assert not np.array_equal(logs["crossfade_2"].action[2], logs["plan_2"].action[2])
 
 
 def test_a_gate_with_a_rule_does_what_the_method_of_these_does(comparison: Comparison) -> None:

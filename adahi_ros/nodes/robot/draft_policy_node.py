@@ -188,7 +188,7 @@ class DraftPolicyNode(ManagedNode):
             self._transport = made.around(self._transport, policy, time.monotonic)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
-        controller = controller_of(values, policy)
+        controller = controller_of(values, policy, contract)
         wants = wants_of_robot(values, contract, policy.signature, encoder, controller, self._commands.limits)
         self._session = VerifierSession(self._transport, wants, reliability == "best_effort", self._on_link)
         late = values.command.late_steps if values.command.lockstep else 0

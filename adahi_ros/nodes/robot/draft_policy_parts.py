@@ -10,7 +10,7 @@ import numpy as np
 
 from adahi_ros.contract.assembler import Encode
 from adahi_ros.contract.commanded import commanded
-from adahi_ros.contract.contract import Action, Contract
+from adahi_ros.contract.contract import GOALS, Action, Contract
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
@@ -63,7 +63,7 @@ def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
     )
 
 
-def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
+def controller_of(values: DraftPolicyParameters, policy: Policy, contract: Contract) -> Controller:
     """Return the controller, with this policy as draft or as backup.
 
     Raises:
@@ -76,6 +76,7 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
         name,
         policy,
         values.blend,
+        [entry for entry, field in enumerate(commanded(contract.action).fields) if field == GOALS],
         values.execution_horizon,
         arguments=values.proposer.arguments,
     )

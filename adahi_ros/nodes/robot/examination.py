@@ -79,7 +79,7 @@ class Examination(Listener):
         policy, contract = parts.policy_and_contract(values)
         encoder, _ = parts.encoder_of(values, contract)
         limits, what = parts.limits_of(values, contract), commanded(contract.action)
-        controller = parts.controller_of(values, policy)
+        controller = parts.controller_of(values, policy, contract)
         self._clients = VerifierClients(self.node, values.verification.reliability, self._verifier)
         resolved = self.node.resolve_topic_name
         return Robot(
