@@ -29,8 +29,8 @@ ERROR_TEXT = 2048  # characters
 IDENTITIES = ("instance_id", "session_id", "request_id")
 IDENTITY = ("artifact_identity", "observation_id", "capture_time", "task", "task_version")
 """What an answer repeats of its observation."""
-CHUNK = "CHUNK".lower()
-"""The mode without real-time chunking; in lower case, another package's name."""
+CHUNK = "chunk"
+"""The mode without real-time chunking."""
 
 
 def instance_key(deployment: str, instance: str) -> str:

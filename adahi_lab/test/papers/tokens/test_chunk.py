@@ -39,7 +39,7 @@ class Chunks(Policy):
 
 def controller() -> tuple[Controller, Chunks]:
     policy = Chunks()
-    made = Controller(policy, ControllerConfig(ThresholdedGate("never", 0.0)), "chunk")
+    made = Controller(policy, ControllerConfig(ThresholdedGate("never", 0.0)), "token_chunk")
     made.reset(1, list(range(B)))
     return made, policy
 

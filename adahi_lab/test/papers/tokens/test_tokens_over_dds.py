@@ -16,7 +16,7 @@ TASK = "metaworld"
 
 @pytest.mark.timeout(300)
 def test_chunks_over_dds_are_those_of_the_evaluation() -> None:
-    (name,) = parse_methods("chunk+never/speculative", on_air=True)
+    (name,) = parse_methods("token_chunk+never/speculative", on_air=True)
     files = PolicyFiles(asset("checkpoints/metaworld/tokens_fast"), "onnxruntime")
     shipped = load_calibration(asset("config/metaworld.yaml"))
     with exclusive_domain() as domain:
