@@ -12,7 +12,8 @@ robot moves at its control rate, with or without a command. A client is one of
     ours:METHOD      robot's and verifier's nodes over DDS, by a method that asks ahead: best, plan_7
 
 with the packages of the first two in folders of their own (`adahi_lab/peers/environments.py`). All run the
-same episodes, in turns; each run begins with an episode that does not count.
+same episodes, in turns; each run begins with an episode that does not count. With `--runs FOLDER` each run is
+kept there, and a second call goes on.
 
 With `--judged` the world is LIBERO's own, and vla-eval steps it by the clock (`peers/vla_eval_judge.py`):
 
@@ -23,6 +24,7 @@ There all episodes count, and run in the judge's order.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -124,9 +126,7 @@ def loop_figures(logs: Sequence[EpisodeLog], rate_hz: float) -> dict[str, Any]:
 PORT = 9123
 PROFILE = "wifi_ac"
 WIDTH = 132
-CLIENTS = (
-    "openpi:8,openpi:4,lerobot:0.5:weighted_average,lerobot:0.75:latest_only,ours:plan_4,ours:corrector_7"
-)
+CLIENTS = "openpi:8,openpi:4,lerobot:0.75:latest_only,ours:plan_4,ours:crossfade_4,ours:best"
 JUDGE = "vla_eval_judge"
 PEERS = {"openpi": "openpi_websocket", "lerobot": "lerobot_grpc"}  # the packages of each
 
@@ -151,15 +151,17 @@ CONDITIONS = {
     "loss_1": Condition(loss=0.01),
     "loss_5": Condition(loss=0.05),
     "outage": Condition(outage_s=1.0),
+    "cut": Condition(outage_s=3.0),
     "slow": Condition(added_compute_s=0.1),
     "late": Condition(added_compute_s=0.5),
 }
-DEFAULT = "clean,loss_1,loss_5,outage,slow"
+DEFAULT = "clean,loss_5,cut,late"
 SHOWN = {
     "clean": "no loss",
     "loss_1": "1 % loss",
     "loss_5": "5 % loss",
     "outage": "cut for 1 s",
+    "cut": "cut for 3 s",
     "slow": "plans 0.1 s slower",
     "late": "plans 0.5 s slower",
 }
@@ -266,8 +268,12 @@ def compare(
     seed: int,
     on_run: Callable[[str, str, int], None],
     judged: bool = False,
+    runs: Path | None = None,
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the figures by condition and client, with `load`, the machine's as each run began."""
+    """Return the figures by condition and client, with `load`, the machine's as each run began.
+
+    Runs that lie in the folder `runs` are read, others are written there.
+    """
     target = str((asset(f"checkpoints/{make(task).spec.name}") / PLANS / "target").resolve())
     rate_hz = make(task).spec.control_rate_hz
     logs: dict[tuple[str, str], list[EpisodeLog]] = {}
@@ -282,9 +288,19 @@ def compare(
                 begin, count = (0, len(numbers)) if judged else (numbers.start - 1, len(numbers) + 1)
                 wanted = Drive(task, target, seed, begin, count, condition.outage_s, judged=judged)
                 for client in clients:
-                    key = name, client.name
-                    loads.setdefault(key, []).append(round(os.getloadavg()[0], 2))
-                    logs.setdefault(key, []).extend(run(link, client, wanted, condition, Path(scratch)))
+                    key, load = (name, client.name), round(os.getloadavg()[0], 2)
+                    drawn = f"{task}-{seed}-{begin}-{count}-{name}-{client.name}".replace(":", "_")
+                    kept = None if runs is None else runs / f"{drawn}.json"
+                    if kept is not None and kept.exists():
+                        load, done = json.loads(kept.read_text())
+                        made = [EpisodeLog(**each) for each in done]
+                    else:
+                        made = run(link, client, wanted, condition, Path(scratch))
+                        if kept is not None:
+                            kept.parent.mkdir(parents=True, exist_ok=True)
+                            kept.write_text(json.dumps([load, [asdict(each) for each in made]]))
+                    loads.setdefault(key, []).append(load)
+                    logs.setdefault(key, []).extend(made)
                     on_run(name, client.name, len(numbers))
     return {
         name: {
@@ -355,6 +371,7 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="In which all take turns.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
     judged: Annotated[bool, typer.Option("--judged", help="vla-eval steps LIBERO's own world.")] = False,
+    runs: Annotated[Path | None, typer.Option(help="Folder that keeps each run.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="File to write.")] = None,
 ) -> None:
     """Compare clients; print a table."""
@@ -375,7 +392,7 @@ def main(
             bar.update(job, advance=count, note=f"{condition}, {client}")
             say(f"{condition}: {client}, {count} episodes, load {os.getloadavg()[0]:.1f}")
 
-        found = compare(task, chosen, names, episodes, 1 if judged else rounds, seed, on_run, judged)
+        found = compare(task, chosen, names, episodes, 1 if judged else rounds, seed, on_run, judged, runs)
     Console(width=WIDTH).print(table(task, found))
     described = {name: asdict(CONDITIONS[name]) for name in names}
     command = " ".join(["benchmarks/clients.py", *sys.argv[1:]])

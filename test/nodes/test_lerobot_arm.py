@@ -66,6 +66,13 @@ def arm(make_node: Any, nodes: NodesInProcess, robot: Device) -> LeRobotArm:
     return arm
 
 
+def test_a_camera_of_one_channel_is_named(
+    make_node: Any, robot: Device, capfd: pytest.CaptureFixture[str]
+) -> None:
+    make_node(LeRobotArm, lambda off: (robot, None))
+    assert "camera depth is not published: (4, 6, 1), must have 3 channels" in capfd.readouterr().err
+
+
 def commander(nodes: NodesInProcess) -> Publisher:
     out = nodes.observer.node.create_publisher(JointTrajectory, "joint_trajectory", 1)
     nodes.wait(lambda: out.get_subscription_count() > 0, "the driver")

@@ -162,12 +162,18 @@ def nodes(stage: Stage, tmp_path: Path, run: Run) -> Iterator[Nodes]:
     stage.clear()
 
 
-def test_a_robot_without_a_type_is_refused_in_one_line() -> None:
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--robot.id=x"], "--robot.type: none"),
+        (["--robot.type=so101_folower"], "--robot.type: so101_folower"),
+        (["--robot.type", "so101_follower", "--teleop.type", "so101"], "--teleop.type: so101"),
+    ],
+)
+def test_a_robot_of_no_known_type_is_refused_in_one_line(given: list[str], said: str) -> None:
     drive = [sys.executable, "-m", "adahi_ros.start", "adahi_ros.cli.app", "lerobot", "drive"]
-    ended = subprocess.run(
-        [*drive, "--robot.id=x"], capture_output=True, text=True, timeout=60.0, check=False
-    )
-    assert ended.stderr.startswith("error: --robot.type: none, must be one of ")
+    ended = subprocess.run([*drive, *given], capture_output=True, text=True, timeout=60.0, check=False)
+    assert ended.stderr.startswith(f"error: {said}, must be one of ")
     assert ended.stderr.count("\n") == 1
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,9 @@ class LeRobotArm(Node):
             for name, shape in self._robot.observation_features.items()
             if isinstance(shape, tuple) and shape[2:] == (3,)
         }
+        for name, shape in self._robot.observation_features.items():
+            if isinstance(shape, tuple) and name not in self._cameras:
+                self.get_logger().warning(f"camera {name} is not published: {shape}, must have 3 channels")
         self._shown: dict[str, Any] = {}
         self._commands = self.create_subscription(
             JointTrajectory, "joint_trajectory", self._on_command, command_qos()
@@ -219,9 +223,14 @@ def read_settings() -> Any:
             with suppress(ImportError):  # of a device that needs more packages
                 importlib.import_module(each.name)  # it makes its types known
     register_third_party_plugins()
-    if all(word.partition("=")[0] not in TYPED for word in sys.argv):
-        types = ", ".join(RobotConfig.get_known_choices())
-        raise SystemExit(f"error: --robot.type: none, must be one of {types}")
+    words = [word for each in sys.argv for word in each.split("=", 1)]
+    asked = dict(pairwise(words))
+    if set(words).isdisjoint(TYPED):
+        asked["--robot.type"] = "none"
+    for option, config in (("--robot.type", RobotConfig), ("--teleop.type", TeleoperatorConfig)):
+        if asked.get(option) not in (None, *config.get_known_choices()):
+            types = ", ".join(config.get_known_choices())
+            raise SystemExit(f"error: {option}: {asked[option]}, must be one of {types}")
     leader = ("teleop", TeleoperatorConfig | None, None)
 
     def read(settings: Any) -> Any:
@@ -253,13 +262,10 @@ def _set_torque(config: Any, off: bool) -> None:
 def main() -> None:
     """Run the node as a process: arguments of LeRobot's before those of ROS."""
     at = [*sys.argv, "--ros-args"].index("--ros-args")
-    given = sys.argv[at:]
-    del sys.argv[at:]
-    sys.argv[0] = "adahi lerobot drive"  # for LeRobot's help
+    sys.argv, given = ["adahi lerobot drive", *sys.argv[1:at]], sys.argv[at:]  # LeRobot's help names it
     with leaving_on(signal.SIGINT, signal.SIGTERM):
-        devices = partial(make_devices, read_settings())
+        make = partial(LeRobotArm, partial(make_devices, read_settings()))
     sys.argv[1:] = given
-    make = partial(LeRobotArm, devices)
     sys.exit(run(make, __doc__ or "", LeRobotArmParameters, last_words=LeRobotArm.hold))
 
 
