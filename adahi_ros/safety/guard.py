@@ -33,6 +33,7 @@ LASTING = frozenset(REPORTED_AS.values()) | {Intervention.UNVERIFIED}  # counted
 HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 WITH_PERSON = frozenset((Hold.TAKEN, Hold.UNLIKE))  # let the commands pass of a person who has taken over
 NOTHING: frozenset[Hold] = frozenset()
+SETTLED_PERIODS = 4.0  # a curve lasts three periods after its command
 ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
 FORGOTTEN = frozenset((Intervention.STALE, Intervention.FOLLOWING))  # after these, no command is repeated
 
@@ -61,11 +62,11 @@ class Guard:
     After every gap, motion starts from rest: a robot reaches each command within a period, and then stands.
     So a hold in a gap sends positions nothing: the last one would bring back an arm that was moved meanwhile.
 
-    Motion starts at the measured position once an entry has rested for `SETTLED_S`. Earlier it starts at the
-    last command: the measurement lags, and an arm that hangs below its commands would sink at each gap if it
-    started where it is measured. An entry further than `max_step` from there was displaced: it starts at its
-    measured position after a press that follows the measurement; at once after an activation or in a new
-    episode.
+    Motion starts at the measured position once an entry has rested for `SETTLED_S` and `SETTLED_PERIODS`.
+    Earlier it starts at the last command: the measurement lags, and an arm that hangs below its commands
+    would sink at each gap if it started where it is measured. An entry further than `max_step` from there
+    was displaced: it starts at its measured position after a press that follows the measurement; at once
+    after an activation or in a new episode.
 
     Attributes:
         counts: interventions since it was started.
@@ -91,6 +92,7 @@ class Guard:
     ) -> None:
         self._envelope = envelope
         self._config = config
+        self._settled_s = max(SETTLED_S, SETTLED_PERIODS * config.period_s)
         self.permission = permission
         self.counts: Counter[Intervention] = Counter()
         self.interventions: tuple[Intervention, ...] = ()
@@ -134,7 +136,7 @@ class Guard:
 
     def at_rest(self, now_s: float) -> bool:
         """Whether the robot has reached its last command and has stopped."""
-        reached_s = max(self._motion.reached_s, self._motion.left_s + SETTLED_S)
+        reached_s = max(self._motion.reached_s, self._motion.left_s + self._settled_s)
         return not self._motion.moving and now_s >= reached_s
 
     def paused(self, now_s: float) -> bool:
@@ -200,13 +202,13 @@ class Guard:
         self._count((Intervention.DEACTIVATED,))
 
     def leave(self, entries: np.ndarray, now_s: float) -> None:
-        """Send entries nothing until motion begins; it begins after `SETTLED_S`, where they are measured.
+        """Send entries nothing until motion begins; it begins after half a second, where they are measured.
 
         Args:
             entries: (A,) bool. Their controllers ended, are slow, or follow another program's goal.
             now_s: the time.
         """
-        self._motion.left_s = now_s
+        self._motion.left_s, self._commanded = now_s, None
         self._motion.rested = np.where(entries, np.inf, self._motion.rested)
         self._envelope.begin(None, entries)
         self._motion.moved_s = np.where(entries, -np.inf, self._motion.moved_s)
@@ -230,8 +232,15 @@ class Guard:
         self._observed_s = now_s
         self.permission.holds.happen(Event.OBSERVED)
 
-    def new_episode(self) -> None:
-        """Note that a simulator has set the arm anywhere: it rests there, whatever was commanded before."""
+    def new_episode(self, measured: np.ndarray | None = None) -> None:
+        """Note that a simulator has set the arm: it rests there, whatever was commanded before.
+
+        Args:
+            measured: positions (A,), NaN where unknown. Within `max_step` of the last command the arm was not
+                set, and goes on. None: it was set.
+        """
+        if measured is not None and not self._arm.off(measured).any():
+            return
         self._arm.forget()
         self._envelope.begin(None)
         self._held, self._motion.resting, self._motion.moved_s = True, True, -np.inf
@@ -277,8 +286,10 @@ class Guard:
         if self._outside:
             return self._stand(Intervention.POSITION, now_s)
         motion = self._motion
-        if now_s - motion.left_s < SETTLED_S:
-            return self._stand(Intervention.DRIVER, now_s)
+        if now_s - motion.left_s < self._settled_s:
+            owed, stands = self._owed, self._stand(Intervention.DRIVER, now_s)
+            self._owed = owed  # a simulator may wait for it
+            return stands
         if motion.crowded(now_s):
             return None
         gap = motion.gap(now_s)
@@ -421,7 +432,9 @@ class Guard:
 
     def _settled(self, now_s: float) -> np.ndarray:
         """Return the entries (A,) of which no command has moved the arm for long."""
-        return np.broadcast_to(now_s - self._motion.moved_s >= SETTLED_S, self._envelope.positions.shape)
+        return np.broadcast_to(
+            now_s - self._motion.moved_s >= self._settled_s, self._envelope.positions.shape
+        )
 
     def _refused(self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float) -> bool:
         """Whether a judge refuses an action, or the arm's braking path from it."""

@@ -110,6 +110,14 @@ class MeasuredArm:
             self._permission.holds.happen(Event.STEADY)
         return measured
 
+    def off(self, measured: np.ndarray) -> np.ndarray:
+        """Return the entries (A,) that are measured further than `max_step` from the last command."""
+        at = self._motion.at
+        if at is None:
+            return np.zeros(len(measured), dtype=bool)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.abs(self.unwrapped(measured, at) - at) > self._reach)
+
     def elsewhere(self, measured: np.ndarray | None, now_s: float) -> bool:
         """Whether the arm is not where it was commanded, nor measured at the newest press; then hold it.
 
@@ -121,8 +129,7 @@ class MeasuredArm:
         seen = at if seen is None else seen
         with np.errstate(invalid="ignore"):
             seen_there = np.abs(measured - self.unwrapped(seen, at)) <= self._reach  # false where unknown
-            off = (np.abs(measured - at) > self._reach) & ~seen_there
-        entries = np.flatnonzero(off)
+        entries = np.flatnonzero(self.off(measured) & ~seen_there)
         if not len(entries):
             return False
         name, entry = self._limits.names[entries[0]], entries[0]

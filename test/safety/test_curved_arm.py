@@ -158,6 +158,20 @@ def test_a_new_episode_in_motion_begins_at_rest_within_the_limits(
     assert np.abs(np.diff(speeds)).max() / tick_s <= 4.0 * 1.01
 
 
+@pytest.mark.parametrize("late", [1, 3])
+def test_a_new_episode_changes_nothing_for_an_arm_that_is_where_it_was_commanded(late: int) -> None:
+    arm, other = Arm(acceleration=4.0), Arm(acceleration=4.0)
+    for each in (arm, other):
+        for step in range(10):
+            each.step(0.04 * step)
+            each.now_s += PERIOD_S
+    arm.guard.new_episode(np.array([0.04 * (9 - late)]))  # a measurement lags
+    for each in (arm, other):
+        each.step(0.4)
+        each.now_s += PERIOD_S / 2
+    assert arm.at == other.at
+
+
 @pytest.mark.parametrize("after", [0.4, 4.0, 11.0])
 def test_an_arm_that_nothing_drives_is_not_braked_and_starts_where_it_is(after: float) -> None:
     """Its next controller stands where the former one left the arm: a command would make it jump."""
