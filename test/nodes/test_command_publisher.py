@@ -116,7 +116,6 @@ def driven(make_node: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_command_from_before_the_process_stood_still_is_not_sent(driven: Callable[..., Driven]) -> None:
     made = driven(20.0)
-    made.publisher._simulated = False  # a simulator waits for its command
     made.publisher.observed()
     seen: Any = SimpleNamespace(read=np.array([made.sent[-1][1]]), stamp_ns=1, episode=0)
     made.now_s += made.period_s
@@ -126,6 +125,11 @@ def test_a_command_from_before_the_process_stood_still_is_not_sent(driven: Calla
     assert made.publisher.command(outgoing, seen) is None
     assert len(made.sent) == count
     assert made.publisher.guard.resting.all()
+    made.publisher.repeat(seen)
+    assert len(made.sent) == count
+    made.now_s += 0.6  # a simulator may wait for a command
+    made.publisher.repeat(seen)
+    assert len(made.sent) == count + 1
 
 
 @pytest.mark.parametrize("rate_hz", [20.0, 100.0])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
-from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from adahi_ros.nodes.robot import controller_watch
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from adahi_ros.safety.holds import Hold, State
 from test.ball_contract import ball_contract
@@ -183,6 +185,61 @@ def test_a_driver_is_told_from_a_recorder_by_the_joints_that_it_publishes(arm: C
     assert arm.states[-1].needs_press
 
 
+def test_where_the_controller_is_not_known_each_change_of_subscriptions_holds(arm: ControlledArm) -> None:
+    """Its joints are published by another node, as by a broadcaster of ros2_control."""
+    arm.policy()
+    controller = arm.node("another_name")
+    subscription = controller.create_subscription(JointTrajectory, TOPIC, lambda message: None, 1)
+    arm.record()
+    arm.runs()
+    arm.moves()
+    controller.destroy_subscription(subscription)
+    arm.says(f"other programs subscribe to /{TOPIC} than before")
+    assert arm.states[-1].needs_press
+    arm.enable()
+    arm.moves()
+    controller.create_subscription(JointTrajectory, TOPIC, lambda message: None, 1)
+    arm.says(f"other programs subscribe to /{TOPIC} than before")
+
+
+@pytest.mark.parametrize("alive", [False, True])
+def test_a_restarted_controller_is_noticed_before_its_name_is_known(
+    alive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DDS keeps the killed one's subscription, which acknowledges nothing; a recorder is let be."""
+    found, said, left = {b"old": "/arm_controller"}, [], []
+    monkeypatch.setattr(controller_watch, "subscriptions_of", lambda node, topic: dict(found))
+    monkeypatch.setattr(controller_watch, "publishers_of", lambda node, topic: {b"state": "/broadcaster"})
+    nobody: Any = SimpleNamespace(
+        create_subscription=lambda *given: None, destroy_subscription=lambda _: None
+    )
+    with ExitStack() as opened:
+        watch = controller_watch.ControllerWatch(
+            nobody,
+            {f"/{TOPIC}": JOINTS},
+            ["/joint_states"],
+            lambda fault, known: said.append(fault),
+            lambda topic, follows: left.append(topic),
+            lambda topic, at: None,
+            lambda topic: alive,
+            opened,
+        )
+        watch.begin()
+        found[b"new"] = f"/{controller_watch.UNKNOWN}"
+        for _ in range(3):
+            watch.compare_subscriptions()
+        assert left == ([] if alive else [f"/{TOPIC}"])
+        found[b"new"] = "/recorder" if alive else "/arm_controller"
+        watch.compare_subscriptions()
+        found[b"newest"] = "/arm_controller"
+        watch.compare_subscriptions()
+        started = "/arm_controller has started"
+        assert said == ([started] if alive else [started, "", started])
+        left.clear()
+        watch.compare_subscriptions()
+        assert (said[-1], left) == ("", [])
+
+
 def test_a_recorder_that_begins_or_ends_holds_nothing(arm: ControlledArm) -> None:
     arm.policy()
     arm.start_controller()
@@ -226,6 +283,29 @@ def test_what_a_controller_says_of_itself_holds_the_arm(
     assert np.isinf(policy._commands.guard._motion.rested).all()  # nothing is braked
 
 
+def test_a_paused_controller_stays_where_the_arm_stands(arm: ControlledArm) -> None:
+    """It would go on with the curve of before when its speed comes back."""
+    arm.policy()
+    arm.start_controller()
+    arm.record()
+    arm.runs()
+    state = arm.controller.create_publisher(
+        JointTrajectoryControllerState, "arm_controller/controller_state", 1
+    )
+    place = JointTrajectoryPoint(positions=[0.25, -0.125])
+    now: dict[str, Any] = {"joint_names": JOINTS[::-1], "feedback": place, "speed_scaling_factor": 1.0}
+    arm.nodes.every(0.05, lambda: state.publish(JointTrajectoryControllerState(**now)))
+    arm.nodes.wait_s(LOOKS_S)
+    arm.moves()
+    now["speed_scaling_factor"] = 0.0
+    arm.says("runs at 0% of its speed")
+    arm.wait(lambda: arm.commands[-1].points[-1].positions[0] == -0.125, "a message")
+    assert arm.commands[-1].points[-1].positions.tolist() == [-0.125, 0.25]
+    arm.commands.clear()
+    arm.nodes.wait_s(LOOKS_S)
+    assert not arm.commands
+
+
 def test_a_controller_that_is_switched_off_holds_by_name(arm: ControlledArm) -> None:
     """No one publishes the activity at first, as on an arm without ros2_control: it is optional."""
     policy = arm.policy()
@@ -250,16 +330,21 @@ def test_a_controller_that_is_switched_off_holds_by_name(arm: ControlledArm) -> 
     arm.moves()
 
 
-def test_a_controller_with_a_remapped_topic_is_left_where_it_is_off(arm: ControlledArm) -> None:
-    driver = {**DRIVER, "field": "controllers.remapped.state.label"}
+@pytest.mark.parametrize("kind", ["controllers", "hardware_components"])
+def test_a_controller_of_unknown_name_is_left_where_it_or_hardware_is_off(
+    kind: str, arm: ControlledArm
+) -> None:
+    driver = {**DRIVER, "field": f"{kind}.remapped.state.label"}
     contract = ball_contract(tolerance_ms=50.0, max_age_s=5.0, actions=ACTIONS, driver=[driver])
     policy = arm.policy(values={"contract": contract})
+    if kind == "hardware_components":
+        arm.start_controller()
     arm.record()
     arm.runs()
     arm.moves()
     manager = arm.node("controller_manager").create_publisher(ControllerManagerActivity, ACTIVITY, LATCHED)
     off = NamedLifecycleState(name="remapped", state=Lifecycle(label="inactive"))
-    manager.publish(ControllerManagerActivity(controllers=[off]))
+    manager.publish(ControllerManagerActivity(**{kind: [off]}))
     arm.says("'inactive', must be 'active'")
     assert np.isinf(policy._commands.guard._motion.rested).all()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 import numpy as np
@@ -30,6 +30,7 @@ from adahi_ros.nodes.robot.other_publishers import TRAJECTORY, OtherPublishers
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.envelope import RESTS, Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
+from adahi_ros.safety.holds import Hold, State
 from adahi_ros.safety.named_limits import limits_warning, named_command_limits
 from adahi_ros.safety.permission import Permission
 
@@ -66,10 +67,10 @@ class CommandPublisher:
     ) -> None:
         self._node = node
         self._period_s, self._hold_after_s = contract.period_s, values.safety.hold_after_s
-        self._robot_id = values.robot_id
+        self._robot_id, self._shared = values.robot_id, values.safety.shared_command
         self._action = contract.action
         self._episode: int | None = None
-        self._simulated = contract.episode is not None  # a world that ends episodes sets the arm anywhere
+        self._numbered, self._lockstep = contract.episode is not None, values.command.lockstep
         parts, what = commanded_by_sink(contract.action), commanded(contract.action)
         measured = contract.measured(what.names)
         named, limits = values.safety.limits, limits_of(values, contract)
@@ -95,7 +96,7 @@ class CommandPublisher:
         }
 
         self._names, self._positions = what.names, envelope.positions
-        if not self._simulated and any(topic.endswith(TRAJECTORY) for topic in joints):
+        if any(topic.endswith(TRAJECTORY) for topic in joints):
             # A goal that executes is not known yet.
             self.guard.leave(np.zeros(len(what.names), dtype=bool), time.monotonic())
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
@@ -110,7 +111,8 @@ class CommandPublisher:
             opened,
         )
         states = {node.resolve_topic_name(topic) for topic in measured.topics.values()}
-        self._controllers = ControllerWatch(node, joints, states, self._on_controllers, self._leave, opened)
+        told = self._on_controllers, self._leave, self._stay, self._acknowledged
+        self._controllers = ControllerWatch(node, joints, states, *told, opened)
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # runs before its publishers are destroyed
@@ -142,10 +144,12 @@ class CommandPublisher:
 
     def stop(self) -> None:
         """Hold the robot from now on; command no more actions."""
+        self._controllers.compare_subscriptions()
         self._brake(self.commands.stop)
 
     def close(self) -> None:
         """Bring the robot to rest, and wait for that, because the node ends."""
+        self._controllers.compare_subscriptions()
         self._brake(self.commands.close)
         while self.commands.closing(time.monotonic()):
             time.sleep(max(0.0, self._sent_s + min(self._period_s, STOP_LOOK_S) - time.monotonic()))
@@ -167,9 +171,10 @@ class CommandPublisher:
     def prepare(self, observation: Observation) -> float:
         """Look for new controllers and episodes before a command; return the observation's stamp, s."""
         self._controllers.compare_subscriptions()
-        if self._simulated and observation.episode != self._episode:
+        if self._numbered and observation.episode != self._episode:  # a simulator may have set the arm
             self._episode = observation.episode
-            self.guard.new_episode()
+            measured = self.measured.positions_in(observation.read)
+            self.guard.new_episode(None if self._lockstep else measured)
         return observation.stamp_ns / NANOSECONDS
 
     def command(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
@@ -178,8 +183,7 @@ class CommandPublisher:
         A command from before this process stood still is not sent: its operator may have stopped it since.
         """
         now_s = time.monotonic()
-        stood_still = now_s - self.guard.made_s > self._hold_after_s
-        if outgoing.action is not None and stood_still and self._joints and not self._simulated:
+        if outgoing.action is not None and self._joints and now_s - self.guard.made_s > self._hold_after_s:
             self.guard.leave(self._positions, now_s)
             return None
         self._publish(outgoing, AT_ONCE if outgoing.brakes else observation.stamp_ns)
@@ -202,6 +206,7 @@ class CommandPublisher:
 
     def brake_if_held(self) -> None:
         """Hold the robot if due; called every control period, and when the permission changes."""
+        self._controllers.compare_subscriptions()
         self._brake(self.commands.brake_if_held, self.guard.active)
 
     def _brake(self, look: Callable[[float], Outgoing], resumes: bool = False) -> None:
@@ -210,7 +215,6 @@ class CommandPublisher:
         Else a few milliseconds would let the velocity fade, which brakes harder than the limits allow. Lost
         time is not caught up: two commands are never closer than they count. A robot that rests stays there.
         """
-        self._controllers.compare_subscriptions()
         now_s = time.monotonic()
         since_s = now_s - self._sent_s
         ends = since_s < RESTS * self._period_s and not resumes
@@ -272,17 +276,34 @@ class CommandPublisher:
             self.guard.leave(entries & self._positions if follows else entries, time.monotonic())
 
     def leave_controller(self, name: str) -> None:
-        """Send nothing more to a controller that is off, by its full name; its topic may be remapped."""
-        named = [topic for topic in self._joints if topic.rpartition("/")[0] == name]
+        """Send nothing more to a controller that is off, by its full name; its topic may be remapped.
+
+        Without a name, as of hardware, to none.
+        """
+        named = [topic for topic in self._joints if name in ("", topic.rpartition("/")[0])]
         for topic in named or self._controllers.unnamed():
             self._leave(topic)
+
+    def _stay(self, topic: str, at: Mapping[str, float]) -> None:
+        """Let a controller that is paused stay where the arm stands, unless another's goal executes."""
+        alone = self.guard.permission.holds[Hold.SHARED] is not State.LASTS and not self._shared
+        for sink in self._topics:
+            if alone and self._node.resolve_topic_name(sink.topic) == topic:
+                sink.send(np.array([at[name] for name in self._joints[topic]]), AT_ONCE)
+
+    def _acknowledged(self, name: str) -> bool:
+        return all(
+            topic.acknowledged()
+            for topic in self._topics
+            if self._node.resolve_topic_name(topic.topic) == name
+        )
 
     def _reaches(self) -> bool:
         return all(topic.reaches() for topic in self._topics)
 
     def _on_controllers(self, fault: str, known: bool) -> None:
         self.guard.permission.driver(fault, known, "controllers")
-        self.brake_if_held()
+        self._brake(self.commands.brake_if_held, self.guard.active)
 
     def _publish_state(self, record: SafetyRecord) -> None:
         if record.warning:

@@ -37,7 +37,8 @@ class DriverMonitor:
         node: gets subscriptions and a timer.
         monitors: see above.
         on_state: called with a text for people, empty where the driver runs, and whether the state is known.
-        on_inactive: called before that with the full name of a controller that is not active.
+        on_inactive: called before that with the full name of a controller that is not active; empty for
+            hardware.
 
     Raises:
         ParameterError: a message type is not installed; names its package.
@@ -94,8 +95,9 @@ class DriverMonitor:
         value, monitor = _value(message, field), self._watched[index]
         if sender is not None and monitor.type == ACTIVITY and (value is None or not monitor.allows(value)):
             manager = self._node.resolve_topic_name(monitor.topic).rpartition("/")[0]
-            controller = field.removeprefix("controllers.").partition(".")[0]
-            self._on_inactive(f"{manager.rpartition('/')[0]}/{controller}")
+            kind, _, rest = field.partition(".")
+            name = f"{manager.rpartition('/')[0]}/{rest.partition('.')[0]}"
+            self._on_inactive(name if kind == "controllers" else "")
         ignored = self._state.seen(index, value, now_s, known=sender is not None)
         if ignored and monitor.latched and len(self._watches[index].names) == 1:
             self._subscribe(index)
