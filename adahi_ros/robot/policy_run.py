@@ -184,7 +184,7 @@ class Attempt:
         if stopped and self._free:
             self.end(End.STOPPED, "the operator stopped the robot")
         self._stopped = stopped
-        self._free |= not stopped
+        self._free |= enabled and not stopped  # a press that it waits for begins with a stop
 
     def judged(self, success: bool) -> None:
         """Take an episode result; before the first step it belongs to an earlier run."""

@@ -121,6 +121,14 @@ def test_a_stop_ends_it_but_one_of_before_may_be_lifted(attempt: Attempt) -> Non
     lifted.safety(False, False, True, 100.0)
     assert lifted.ended(101.5) is None
 
+    held = Attempt(LIMITS, 100.0)
+    held.safety(False, True, False, 100.0)  # until a fresh press
+    held.safety(True, True, False, 100.0)  # its release
+    assert held.ended(100.1) is None
+    held.safety(False, False, True, 100.2)
+    held.safety(True, True, False, 100.3)
+    assert why(held, 100.4) is End.STOPPED
+
     stays = Attempt(LIMITS, 100.0)
     stays.safety(True, True, False, 100.0)
     assert why(stays, 101.1) is End.STOPPED
