@@ -170,7 +170,8 @@ class Commands:
         if command is None and self._guard.moving:
             return replace(self.brake_if_held(now_s), action=None, brakes=True)
         # Without intervention, return the action itself: a conversion and its inverse may change bits.
-        return self._outgoing(command, now_s, None if self._guard.interventions else action)
+        outgoing = self._outgoing(command, now_s, None if self._guard.interventions else action)
+        return outgoing if self._stay is None else replace(outgoing, left=self._guard.goals)
 
     def repeat(self, now_s: float) -> Outgoing:
         """Repeat the last command, for a repeated observation, unless the robot was held."""

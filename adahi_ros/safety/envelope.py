@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from adahi_ros.contract.contract import GOALS
 from adahi_ros.core.command_curve import EARLY, Schedule
 from adahi_ros.core.registry import at_place
 from adahi_ros.safety.entry_limits import LARGEST
@@ -68,6 +69,8 @@ class Envelope:
             raise ValueError(f"field: {len(each)}, must be one for each of {len(names)} entries")
         self.positions = np.array([kind == "positions" for kind in each], dtype=bool)
         """(A,) bool, entries that are positions."""
+        self.goals = np.array([kind == GOALS for kind in each], dtype=bool)
+        """(A,) bool, entries that are goals of ROS actions."""
         self.following = np.where(self.positions, limits.following, np.inf)
         """(A,), largest following error; infinite where an entry is no position."""
         self.turning = limits.continuous & self.positions

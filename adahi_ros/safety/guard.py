@@ -167,9 +167,17 @@ class Guard:
         )
 
     def stay(self, wanted: np.ndarray, measured: np.ndarray) -> np.ndarray:
-        """Return the action (A,) that moves nothing; an entry that is not measured keeps its wanted one."""
+        """Return the action (A,) that moves nothing, once `goals` are left out.
+
+        Where a place is not measured, it is the wanted one.
+        """
         known = np.where(np.isfinite(measured), measured, wanted)
-        return np.where(self._envelope.positions, known, 0.0)
+        return np.where(self._envelope.positions | self.goals, known, 0.0)
+
+    @property
+    def goals(self) -> np.ndarray:
+        """(A,) bool, goals of ROS actions; also one to where it is measured moves a gripper."""
+        return self._envelope.goals
 
     def reason(self, now_s: float) -> str:
         """Return why the robot is held; empty while it is not."""
@@ -364,6 +372,8 @@ class Guard:
         if not self._motion.moving:
             if fault is None and self._why not in ACTED_ON:
                 self._why = None  # the hold is over; the next one counts again
+            elif fault is not None and np.isinf(self._motion.rested).all():  # left, so nothing brakes
+                self._count((fault,))
             return None
         if self._commanded is not None and why in FORGOTTEN:  # else repetitions would move it for ever
             self._owed = None

@@ -83,7 +83,8 @@ class PersonCommands:
         moved = self._moved(wanted, measured)
         outgoing = self._commands.pass_on(moved, measured, now_s, stamp_s=stamp_s, person=True)
         self._place = None if outgoing.action is None else outgoing.command
-        return replace(outgoing, left=self._left if self._left.any() else None)
+        left = self._left if outgoing.left is None else self._goals
+        return replace(outgoing, left=left if left.any() else None)
 
     def _hold(self, read: np.ndarray, now_s: float, stamp_s: float | None) -> Outgoing:
         """Brake to rest."""

@@ -7,6 +7,16 @@ import math
 import numpy as np
 import pytest
 
+from adahi_ros.contract.contract import (
+    GOALS,
+    Action,
+    Alignment,
+    Channel,
+    MeasuredPositions,
+    Sink,
+    Source,
+)
+from adahi_ros.safety.commands import Commands
 from adahi_ros.safety.envelope import HOLDS_AT_REST, WINDOW_S, Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.holds import Event
@@ -18,6 +28,8 @@ from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, Robot
 
 ARM = {"position_low": -3.0, "position_high": 3.0, "velocity": 2.0, "max_step": 0.2}
 AT = (0.5, -0.5)
+TRAJECTORY = Channel("command", "trajectory_msgs/msg/JointTrajectory")
+ALIGNED = Alignment("hold", "receive", 1.0)
 
 
 class TwoJoints:
@@ -512,3 +524,29 @@ def test_an_arm_that_was_moved_while_braking_stalled_is_not_brought_back() -> No
     assert arm.guard.brake_if_held(arm.now_s) is not None
     arm.now_s += 4 * PERIOD_S  # the process was suspended, and the arm moved
     assert arm.wait(20) == []
+
+
+def test_a_gripper_gets_no_goal_until_a_command_has_reached_the_arm() -> None:
+    arm, reached = TwoJoints(b=GOALS, interpolated=True), False
+    sources = (Source(name, TRAJECTORY, (f"positions.{name}",), ALIGNED, ()) for name in "ab")
+    commands = Commands(
+        arm.guard, Action(tuple(map(Sink, sources))), MeasuredPositions(("a", "b"), (0, 1)), lambda: reached
+    )
+    for step in range(6):
+        arm.now_s += PERIOD_S
+        arm.guard.observed(arm.now_s)
+        reached = step > 3
+        sent = commands.limit(np.array([0.5, 0.4]), np.array([0.45, 0.3]), arm.now_s)
+        assert sent.command is not None
+        assert (sent.left is not None and sent.left.tolist() == [False, True]) == (not reached)
+        assert sent.command[1] == (0.4 if reached else 0.3)
+
+
+def test_an_arm_whose_controllers_all_ended_in_motion_is_reported_as_held() -> None:
+    arm = TwoJoints()
+    arm.act(0.5, 0.5)
+    arm.guard.leave(np.ones(2, dtype=bool), arm.now_s)
+    arm.permission.driver("a_controller has ended", True)
+    assert not arm.wait()
+    assert arm.guard.holding
+    assert arm.guard.interventions == (Intervention.DRIVER,)
