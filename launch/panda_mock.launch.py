@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from launch import LaunchContext, LaunchDescription
@@ -31,6 +32,9 @@ TOPICS = {  # ros2_control's name: franka_ros2's name
         for part in PARTS
     },
 }
+# Later managers pass no remappings on to their controllers; Humble's spawner has no arguments for them.
+BY_MANAGER = os.environ.get("ROS_DISTRO") == "humble"
+REMAPPED = " ".join(["--ros-args", *(f"--remap {theirs}:={name}" for theirs, name in TOPICS.items())])
 
 
 def check(context: LaunchContext) -> None:
@@ -61,7 +65,7 @@ def generate_launch_description() -> LaunchDescription:
         package="controller_manager",
         executable="ros2_control_node",
         parameters=[LaunchConfiguration("controllers")],
-        remappings=TOPICS.items(),
+        remappings=TOPICS.items() if BY_MANAGER else [],
         arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
         output="screen",
         on_exit=fail_with_it,
@@ -69,10 +73,14 @@ def generate_launch_description() -> LaunchDescription:
     spawner = Node(
         package="controller_manager",
         executable="spawner",
-        arguments=[*CONTROLLERS, "--param-file", LaunchConfiguration("controllers")],
+        arguments=[
+            *(*CONTROLLERS, "--param-file", LaunchConfiguration("controllers")),
+            *([] if BY_MANAGER else ["--controller-ros-args", REMAPPED]),
+        ],
         output="screen",
         on_exit=fail_with_it,
     )
     joint_states = SetRemap(src="joint_states", dst=TOPICS["joint_states"])
-    nodes = GroupAction([joint_states, description, manager, spawner])
-    return with_arguments_checked(LaunchDescription([*arguments, OpaqueFunction(function=check), nodes]))
+    described = GroupAction([joint_states, description])
+    nodes = [OpaqueFunction(function=check), described, manager, spawner]
+    return with_arguments_checked(LaunchDescription([*arguments, *nodes]))

@@ -162,7 +162,9 @@ def test_mock_hardware_has_the_topics_of_a_real_panda(installed: Any) -> None:
     installed(*OTHERS)
     nodes = started("panda_mock")
     assert list(nodes) == ["robot_state_publisher", "ros2_control_node", "spawner"]
-    renamed = nodes["ros2_control_node"].remapped
+    *_, option, given = nodes["spawner"].arguments
+    assert (option, nodes["ros2_control_node"].remapped) == ("--controller-ros-args", {})
+    renamed = dict(each.split(":=") for each in given.split()[2::2])
     assert nodes["robot_state_publisher"].remapped["joint_states"] == renamed["joint_states"]
     contract = load_contract("franka_panda")
     assert {source.channel.topic for source in contract.numbers} <= set(renamed.values())
@@ -182,7 +184,7 @@ def test_mock_hardware_starts_the_shipped_controllers_or_given_ones(installed: A
     assert nodes["ros2_control_node"].parameters == {"update_rate": 1000}
     types = yaml.safe_load(asset("config/controllers/panda.yaml").read_text())["controller_manager"]
     names = [name for name, value in types["ros__parameters"].items() if isinstance(value, dict)]
-    assert nodes["spawner"].arguments == [*names, "--param-file", str(file)]
+    assert nodes["spawner"].arguments[:-2] == [*names, "--param-file", str(file)]
 
 
 def test_a_panda_and_its_policy_come_up_and_end_with_0(sourced_workspace: None) -> None:
