@@ -185,7 +185,7 @@ def test_a_driver_is_told_from_a_recorder_by_the_joints_that_it_publishes(arm: C
     assert arm.states[-1].needs_press
 
 
-def test_where_the_controller_is_not_known_each_change_of_subscriptions_holds(arm: ControlledArm) -> None:
+def test_with_an_unknown_controller_each_new_subscription_holds(arm: ControlledArm) -> None:
     """Its joints are published by another node, as by a broadcaster of ros2_control."""
     arm.policy()
     controller = arm.node("another_name")

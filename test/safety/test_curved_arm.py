@@ -159,7 +159,7 @@ def test_a_new_episode_in_motion_begins_at_rest_within_the_limits(
 
 
 @pytest.mark.parametrize("late", [1, 3])
-def test_a_new_episode_changes_nothing_for_an_arm_that_is_where_it_was_commanded(late: int) -> None:
+def test_a_new_episode_changes_nothing_for_an_arm_near_its_command(late: int) -> None:
     arm, other = Arm(acceleration=4.0), Arm(acceleration=4.0)
     for each in (arm, other):
         for step in range(10):
