@@ -18,9 +18,10 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.robot import controller_watch
+from adahi_ros.nodes.robot.controller_watch import PARTICIPANT
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from adahi_ros.safety.holds import Hold, State
 from test.ball_contract import ball_contract
@@ -195,6 +196,7 @@ def test_with_an_unknown_controller_each_new_subscription_holds(arm: ControlledA
     arm.moves()
     controller.destroy_subscription(subscription)
     arm.says(f"other programs subscribe to /{TOPIC} than before")
+    arm.wait(lambda: "it did not run" in arm.states[-1].message, "a look")
     assert arm.states[-1].needs_press
     arm.enable()
     arm.moves()
@@ -202,14 +204,18 @@ def test_with_an_unknown_controller_each_new_subscription_holds(arm: ControlledA
     arm.says(f"other programs subscribe to /{TOPIC} than before")
 
 
-@pytest.mark.parametrize("alive", [False, True])
+@pytest.mark.parametrize("recorder", [False, True])
 def test_a_restarted_controller_is_noticed_before_its_name_is_known(
-    alive: bool, monkeypatch: pytest.MonkeyPatch
+    recorder: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DDS keeps the killed one's subscription, which acknowledges nothing; a recorder is let be."""
-    found, said, left = {b"old": "/arm_controller"}, [], []
+    """DDS keeps the killed one's subscription; the new one's process publishes the controller's state."""
+    old, new, newest, state = (
+        each * PARTICIPANT + each for each in (b"o", b"n", b"m", b"m" if recorder else b"n")
+    )
+    found, said, left = {old: "/arm_controller"}, [], []
     monkeypatch.setattr(controller_watch, "subscriptions_of", lambda node, topic: dict(found))
-    monkeypatch.setattr(controller_watch, "publishers_of", lambda node, topic: {b"state": "/broadcaster"})
+    publishes = {"/arm_controller/controller_state": {state: "/unknown"}, "/joint_states": {}}
+    monkeypatch.setattr(controller_watch, "publishers_of", lambda node, topic: publishes[topic])
     nobody: Any = SimpleNamespace(
         create_subscription=lambda *given: None, destroy_subscription=lambda _: None
     )
@@ -219,22 +225,20 @@ def test_a_restarted_controller_is_noticed_before_its_name_is_known(
             {f"/{TOPIC}": JOINTS},
             ["/joint_states"],
             lambda fault, known: said.append(fault),
-            lambda topic, follows: left.append(topic),
-            lambda topic, at: None,
-            lambda topic: alive,
+            lambda topic, follows, misses_s: left.append(topic),
             opened,
         )
         watch.begin()
-        found[b"new"] = f"/{controller_watch.UNKNOWN}"
-        for _ in range(3):
+        found[new] = f"/{controller_watch.UNKNOWN}"
+        for _ in range(3):  # a look follows each change
             watch.compare_subscriptions()
-        assert left == ([] if alive else [f"/{TOPIC}"])
-        found[b"new"] = "/recorder" if alive else "/arm_controller"
+        assert left == ([] if recorder else [f"/{TOPIC}"])
+        found[new] = "/recorder" if recorder else "/arm_controller"
         watch.compare_subscriptions()
-        found[b"newest"] = "/arm_controller"
+        found[newest] = "/arm_controller"
         watch.compare_subscriptions()
         started = "/arm_controller has started"
-        assert said == ([started] if alive else [started, "", started])
+        assert said == ([started] if recorder else [started, "", started])
         left.clear()
         watch.compare_subscriptions()
         assert (said[-1], left) == ("", [])
@@ -283,27 +287,34 @@ def test_what_a_controller_says_of_itself_holds_the_arm(
     assert np.isinf(policy._commands.guard._motion.rested).all()  # nothing is braked
 
 
-def test_a_paused_controller_stays_where_the_arm_stands(arm: ControlledArm) -> None:
-    """It would go on with the curve of before when its speed comes back."""
-    arm.policy()
+def test_a_controller_that_has_published_its_state_and_is_silent_holds(arm: ControlledArm) -> None:
+    """It was killed, or hangs; with the QoS of a real one it acknowledges nothing, and DDS still knows it."""
+    policy = arm.policy()
     arm.start_controller()
     arm.record()
     arm.runs()
     state = arm.controller.create_publisher(
         JointTrajectoryControllerState, "arm_controller/controller_state", 1
     )
-    place = JointTrajectoryPoint(positions=[0.25, -0.125])
-    now: dict[str, Any] = {"joint_names": JOINTS[::-1], "feedback": place, "speed_scaling_factor": 1.0}
-    arm.nodes.every(0.05, lambda: state.publish(JointTrajectoryControllerState(**now)))
-    arm.nodes.wait_s(LOOKS_S)
+    speaks = True
+
+    def speak() -> None:
+        if speaks:
+            stamp = arm.controller.get_clock().now().to_msg()
+            state.publish(JointTrajectoryControllerState(joint_names=JOINTS, header=Header(stamp=stamp)))
+
+    arm.nodes.every(0.05, speak)
     arm.moves()
-    now["speed_scaling_factor"] = 0.0
-    arm.says("runs at 0% of its speed")
-    arm.wait(lambda: arm.commands[-1].points[-1].positions[0] == -0.125, "a message")
-    assert arm.commands[-1].points[-1].positions.tolist() == [-0.125, 0.25]
-    arm.commands.clear()
     arm.nodes.wait_s(LOOKS_S)
-    assert not arm.commands
+    assert not arm.states[-1].holding
+    speaks = False
+    arm.says("/arm_controller is silent")
+    assert np.isinf(policy._commands.guard._motion.rested).all()  # nothing is braked
+    speaks = True
+    arm.wait(lambda: "it did not run" in arm.states[-1].message, "the controller")
+    assert arm.states[-1].needs_press
+    arm.enable()
+    arm.moves()
 
 
 def test_a_controller_that_is_switched_off_holds_by_name(arm: ControlledArm) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 
 import numpy as np
@@ -30,7 +30,6 @@ from adahi_ros.nodes.robot.other_publishers import TRAJECTORY, OtherPublishers
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.envelope import RESTS, Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
-from adahi_ros.safety.holds import Hold, State
 from adahi_ros.safety.named_limits import limits_warning, named_command_limits
 from adahi_ros.safety.permission import Permission
 
@@ -67,7 +66,7 @@ class CommandPublisher:
     ) -> None:
         self._node = node
         self._period_s, self._hold_after_s = contract.period_s, values.safety.hold_after_s
-        self._robot_id, self._shared = values.robot_id, values.safety.shared_command
+        self._robot_id = values.robot_id
         self._action = contract.action
         self._episode: int | None = None
         self._numbered, self._lockstep = contract.episode is not None, values.command.lockstep
@@ -111,8 +110,7 @@ class CommandPublisher:
             opened,
         )
         states = {node.resolve_topic_name(topic) for topic in measured.topics.values()}
-        told = self._on_controllers, self._leave, self._stay, self._acknowledged
-        self._controllers = ControllerWatch(node, joints, states, *told, opened)
+        self._controllers = ControllerWatch(node, joints, states, self._on_controllers, self._leave, opened)
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # runs before its publishers are destroyed
@@ -269,34 +267,24 @@ class CommandPublisher:
         stamp_ns = max(AT_ONCE, self._origin_ns + round(found.times_s[0] * NANOSECONDS))  # a new simulation
         return stamp_ns, [Curve(times_s, at.T, to.T) for at, to in zip(places, speeds, strict=True)]
 
-    def _leave(self, topic: str, follows: bool = False) -> None:
-        """Send a topic nothing until motion begins; but brake velocities that its controller follows."""
+    def _leave(self, topic: str, follows: bool = False, misses_s: float = 0.0) -> None:
+        """Send a topic nothing until motion begins; but brake velocities that its controller follows.
+
+        For `misses_s` its controller may miss commands: motion begins later.
+        """
         if topic in self._joints:
             entries = np.isin(self._names, self._joints[topic])
-            self.guard.leave(entries & self._positions if follows else entries, time.monotonic())
+            begins_s = time.monotonic() + misses_s
+            self.guard.leave(entries & self._positions if follows else entries, begins_s)
 
     def leave_controller(self, name: str) -> None:
         """Send nothing more to a controller that is off, by its full name; its topic may be remapped.
 
-        Without a name, as of hardware, to none.
+        Without a name hardware is off: to none, but velocities that are followed are braked.
         """
         named = [topic for topic in self._joints if name in ("", topic.rpartition("/")[0])]
         for topic in named or self._controllers.unnamed():
-            self._leave(topic)
-
-    def _stay(self, topic: str, at: Mapping[str, float]) -> None:
-        """Let a controller that is paused stay where the arm stands, unless another's goal executes."""
-        alone = self.guard.permission.holds[Hold.SHARED] is not State.LASTS and not self._shared
-        for sink in self._topics:
-            if alone and self._node.resolve_topic_name(sink.topic) == topic:
-                sink.send(np.array([at[name] for name in self._joints[topic]]), AT_ONCE)
-
-    def _acknowledged(self, name: str) -> bool:
-        return all(
-            topic.acknowledged()
-            for topic in self._topics
-            if self._node.resolve_topic_name(topic.topic) == name
-        )
+            self._leave(topic, follows=not name)
 
     def _reaches(self) -> bool:
         return all(topic.reaches() for topic in self._topics)

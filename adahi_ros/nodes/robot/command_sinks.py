@@ -24,7 +24,6 @@ from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 
 LONGEST_MATCH_S = 1.0
-LATE_PERIODS = 2.5  # a living subscription acknowledges a command within one
 FAR_END_S = 0.05  # until the other end of a new connection has it too; the first command would be lost
 
 
@@ -92,7 +91,6 @@ class TopicSink:
         self._out: Any = None
         self._log = ThrottledLog(node)
         self._matched = 0  # subscriptions at the last command
-        self._acknowledged_s = 0.0  # when all had the newest command, as far as it was asked
         opened.callback(self.close)
 
     def open(self) -> None:
@@ -147,13 +145,6 @@ class TopicSink:
         self._log.warning("reaches", text)
         return False
 
-    def acknowledged(self) -> bool:
-        """Return whether every subscription had all commands at some time in the last `LATE_PERIODS`."""
-        now_s = time.monotonic()
-        if self._out is None or self._out.wait_for_all_acked(Duration()):
-            self._acknowledged_s = now_s
-        return now_s - self._acknowledged_s < LATE_PERIODS * self._period_s
-
     @property
     def interpolated(self) -> bool:
         """Whether a controller interpolates its commands."""
@@ -167,7 +158,6 @@ class TopicSink:
             stamp_ns = 0 if messages.zero_is_receipt else self._clock.now().nanoseconds
         sent = Command(what.names, what.field, command, self._period_s, stamp_ns, curve)
         if self._out is not None:
-            self.acknowledged()
             self._matched = self._out.get_subscription_count()
             self._out.publish(messages.message(sent, new_message))
 

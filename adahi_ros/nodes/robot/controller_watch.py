@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-import numpy as np
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
@@ -22,11 +21,15 @@ from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.robot.other_publishers import TRAJECTORY
 
 UNKNOWN = "_NODE_NAME_UNKNOWN_"  # until DDS has discovered the subscription's node
+STATE_TOPIC = "controller_state"
 STATE = "control_msgs/msg/JointTrajectoryControllerState"
 FULL_SPEED = 0.99  # share; below, a controller lags behind the curve, and jumps ahead at each message
 AHEAD_S, BEHIND_S = 0.01, 0.02  # allowed of a controller's clock; a message in transit makes it seem behind
 STATES = 50  # of these the one with the shortest transit counts, where the controller seems behind
-STANDS, STANDS_S = 1e-3, 0.2  # rad or m, and how long: an arm has come to rest
+MATCHED_S = 3.0  # until a controller that starts knows this node's publisher; earlier commands are lost
+PARTICIPANT = 12  # leading bytes of a GID, which a process has in all
+SILENT_S, SILENT_INTERVALS = 0.25, 5.0  # after so long without its state, a controller is gone
+SILENT_LOOKS = 5  # with fewer, this process stood still, and the states wait
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -43,12 +46,9 @@ class ControllerWatch:
         measured: resolved topics of the joints' state.
         on_state: called with a text for people, empty where all is well, and whether it is a fault: else
             nothing is known but that no one takes the commands yet.
-        on_stood: called with the topic of a controller that is paused, and the positions by joint where the
-            arm has come to rest: it would go on with its curve when its speed comes back.
-        acknowledged: whether all subscriptions of a topic take the commands in time; one that was killed does
-            not, and remains for DDS for a while.
         on_left: called with a topic that must not be braked, because its controller has ended, is another one
-            from now on, or has a fault; and with whether the controller may still follow commands.
+            from now on, or has a fault; with whether the controller may still follow commands, and for how
+            long it may miss them.
         opened: closes it.
     """
 
@@ -58,20 +58,19 @@ class ControllerWatch:
         joints: Mapping[str, Sequence[str]],
         measured: Iterable[str],
         on_state: Callable[[str, bool], None],
-        on_left: Callable[[str, bool], None],
-        on_stood: Callable[[str, Mapping[str, float]], None],
-        acknowledged: Callable[[str], bool],
+        on_left: Callable[[str, bool, float], None],
         opened: ExitStack,
     ) -> None:
         self._node, self._on_state, self._on_left = node, on_state, on_left
-        self._on_stood, self._acknowledged = on_stood, acknowledged
         self._measured = tuple(measured)
         self._joints = {topic: frozenset(names) for topic, names in joints.items()}
         self._active, self._said = False, ("", True)
         self._takes: dict[str, dict[bytes, str]] = {}  # the controller's subscriptions, by topic: their nodes
         self._there: dict[str, frozenset[bytes]] = {}  # all subscriptions then, of nodes with a known name
         self._faults: dict[str, str] = {}  # of the controllers' own states, by topic
-        self._paused: dict[str, tuple[float, list[float]]] = {}  # since when, and where, the arm stands
+        self._spoke: dict[
+            str, tuple[float, float, int]
+        ] = {}  # when, how long after the one before, looks since
         self._scaled: set[str] = set()  # topics with a controller that has published a scaling of speeds
         self._ahead_s: dict[str, deque[float]] = {}  # how far its states' stamps were ahead of our clock
         for topic in joints:
@@ -84,7 +83,7 @@ class ControllerWatch:
             kind = message_type(STATE)
         except ParameterError:  # without control_msgs the following error says it later
             return
-        state, received = f"{_controller(topic)}/controller_state", partial(self._received, topic)
+        state, received = f"{_controller(topic)}/{STATE_TOPIC}", partial(self._received, topic)
         subscription = self._node.create_subscription(kind, state, received, NEWEST)
         opened.callback(self._node.destroy_subscription, subscription)
 
@@ -99,9 +98,10 @@ class ControllerWatch:
             fault = fault or f"{_controller(topic)} runs at {scaling:.0%} of its speed, must be 100 %"
         ahead_s = self._ahead_s.setdefault(topic, deque(maxlen=STATES))
         sent_ns, now_ns = stamp_ns(message.header.stamp), self._node.get_clock().now().nanoseconds
-        now_s = time.monotonic()
         if sent_ns and not self._node.get_parameter("use_sim_time").value:  # simulated time moves in steps
             ahead_s.append((sent_ns - now_ns) / NANOSECONDS)
+            now_s = time.monotonic()
+            self._spoke[topic] = now_s, now_s - self._spoke.get(topic, (now_s,))[0], 0
         else:
             ahead_s.clear()
         if ahead_s and (max(ahead_s) > AHEAD_S or (len(ahead_s) == STATES and max(ahead_s) < -BEHIND_S)):
@@ -110,21 +110,8 @@ class ControllerWatch:
         changes = bool(fault) != bool(self._faults.get(topic))
         self._faults[topic] = fault
         if changes and self._active:
-            self._on_left(topic, True)  # at another speed or time, each braking message makes a jump
+            self._on_left(topic, True, 0.0)  # at another speed or time, each braking message makes a jump
             self.compare_subscriptions()
-            self._paused[topic] = now_s, []
-        if topic in self._paused:
-            self._pause(topic, message, now_s)
-
-    def _pause(self, topic: str, message: Any, now_s: float) -> None:
-        at, (since_s, there) = list(message.feedback.positions), self._paused[topic]
-        if message.speed_scaling_factor != 0.0 or len(at) != len(message.joint_names):
-            del self._paused[topic]
-        elif len(at) != len(there) or not np.allclose(at, there, rtol=0.0, atol=STANDS):
-            self._paused[topic] = now_s, at
-        elif now_s - since_s >= STANDS_S:
-            del self._paused[topic]
-            self._on_stood(topic, dict(zip(message.joint_names, at, strict=True)))
 
     def begin(self) -> None:
         """Look from now on: the node is active."""
@@ -159,30 +146,45 @@ class ControllerWatch:
         takes, there = self._taking(topic, known, before or {}), self._there.get(topic, frozenset())
         controller = next(iter((takes or before or {}).values()), _controller(topic))
         if before and not takes:
-            self._on_left(topic, False)
+            self._on_left(topic, False, 0.0)
             return f"{controller} has ended", True
         if not found:
             if self._takes.pop(topic, None) is not None:
-                self._on_left(topic, False)
+                self._on_left(topic, False, 0.0)
             return f"nothing subscribes to {topic}; start the controller", False
         if before is None and not takes and len(known) < len(found):
             return self._faults.get(topic, ""), True
-        # One that was killed remains for DDS for a while. The name of one that comes may be known 3 s later.
-        nameless = found.keys() - known.keys() - there
-        replaced = bool(before and nameless) and not self._acknowledged(topic)
-        changed = replaced or bool((takes or found).keys() - there or (not takes and there - found.keys()))
-        self._takes[topic] = takes
-        self._there[topic] = frozenset(known if takes and not replaced else found) | (there & found.keys())
-        if before is None or not changed:
+        # One that was killed remains for DDS for a while. The name of one that comes may be known 3 s later,
+        # but its process publishes its state, or that of the joints.
+        came = (takes or found).keys() - there
+        if takes and before and (nameless := found.keys() - known.keys() - there):
+            came |= {gid for gid in nameless if gid[:PARTICIPANT] in self._participants(topic)}
+        changed = came or (not takes and there - found.keys())
+        self._takes[topic], self._there[topic] = takes, frozenset({*known, *came, *(there & found.keys())})
+        silent = self._silent(topic)
+        if before is None or not (changed or silent):
             return self._faults.get(topic, ""), True
-        for told in (self._faults, self._ahead_s):
+        self._on_left(topic, False, MATCHED_S if changed else 0.0)
+        if not changed:
+            return f"{controller} is silent", True
+        for told in (self._faults, self._ahead_s, self._spoke):
             told.pop(topic, None)
         self._scaled.discard(topic)
-        self._on_left(topic, False)
-        return (
-            f"{controller} has started" if takes else f"other programs subscribe to {topic} than before",
-            True,
-        )
+        text = f"{controller} has started" if takes else f"other programs subscribe to {topic} than before"
+        return text, True
+
+    def _silent(self, topic: str) -> bool:
+        if topic not in self._spoke:
+            return False
+        spoke_s, interval_s, looks = self._spoke[topic]
+        self._spoke[topic] = spoke_s, interval_s, looks + 1
+        longest_s = max(SILENT_S, SILENT_INTERVALS * interval_s)
+        return looks >= SILENT_LOOKS and time.monotonic() - spoke_s > longest_s
+
+    def _participants(self, topic: str) -> set[bytes]:
+        """Return the processes that publish the state of a topic's controller, or of the joints."""
+        published = f"{_controller(topic)}/{STATE_TOPIC}", *self._measured
+        return {gid[:PARTICIPANT] for each in published for gid in publishers_of(self._node, each)}
 
     def _taking(
         self, topic: str, found: Mapping[bytes, str], before: Mapping[bytes, str]
