@@ -69,6 +69,7 @@ EPISODE_STEPS = 30
 OPTIONAL = {  # libraries, by task
     **dict.fromkeys(("metaworld", "metaworld_10", "metaworld_50"), "metaworld"),
     "libero_goal": "libero",
+    "ogbench_puzzle": "ogbench",
 }
 NO_CALL = SimpleNamespace(params={})
 

@@ -63,6 +63,10 @@ def entry_points() -> dict[str, list[str]]:
     found = {
         "console_scripts": ["robot_simulator_node = adahi_lab.start:robot_simulator_node"],
         "adahi_ros.assets": [f"{NAME} = {NAME}"],
+        "adahi_ros.checkpoints": [
+            f"{kind}_flow = {NAME}.training.searched_flow:{kind.upper()}"
+            for kind in ("searched", "unsearched")
+        ],
         "adahi_ros.policies": [f"lerobot_vqbet = {NAME}.lerobot.lerobot_vqbet:imported"],
         "adahi_ros.verbs": [f"{verb} = {NAME}.cli.{function}" for verb, function in VERBS.items()],
         "adahi_ros.verb_help": [f"{NAME} = {NAME}.cli.verbs:HELP"],

@@ -35,6 +35,7 @@ FOR_SOME = (
     "ray",
     "metaworld",
     "libero",
+    "ogbench",
 )  # requirements of some machines only
 MODULES = {  # imported under another name than pip's, or brought by a package that pip's files name
     "av": "lerobot",

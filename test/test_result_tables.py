@@ -34,6 +34,7 @@ PLACES = {
     "N": "4",
     "PART": "replica",
     "libero_goal": "kitchen",  # the scene of LIBERO need not be converted here
+    "ogbench_puzzle": "kitchen",  # OGBench need not be installed
 }
 """What stands in a command for several, and one of them."""
 PRINTS = """

@@ -172,9 +172,15 @@ def _load(files: PolicyFiles, newest_ns: int) -> Policies:
     def there(path: Path) -> Policy | None:
         return load_policy(path, backend) if is_policy(path) else None
 
+    def of_codes(name: str, otherwise: str) -> Policy:
+        """Return the policy of that name; one of plans where a task has no policies that speak codes."""
+        beside = folder / PLANS / otherwise
+        alone = is_policy(beside) and not is_policy(folder / name)
+        return load_policy(beside if alone else folder / name, backend)
+
     policies = Policies(
-        load_policy(folder / "draft", backend),
-        load_policy(folder / "target", backend),
+        of_codes("draft", "distilled"),
+        of_codes("target", "target"),
         distilled=there(folder / PLANS / "distilled"),
         draft_codes=there(folder / DRAFT_CODES),
         goal_once=there(folder / PLANS / GOAL_ONCE),

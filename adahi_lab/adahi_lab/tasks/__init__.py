@@ -61,6 +61,7 @@ TASKS: Registry[Registered] = Registry(
         "metaworld_10": _shipped("metaworld", "MetaWorld10", "metaworld:MetaWorldExpert"),
         "metaworld_50": _shipped("metaworld", "MetaWorld50", "metaworld:MetaWorldExpert"),
         "metaworld_seen": replace(_shipped("metaworld_camera", "MetaWorldSeen"), listed=False),
+        "ogbench_puzzle": replace(_shipped("ogbench", "OGBenchPuzzle"), listed=False),
         "swarm": _shipped("swarm", "Swarm"),
         "swarm_instructed": _shipped("instructed", "SwarmInstructed", "swarm:SwarmExpert"),
     },

@@ -11,13 +11,19 @@ from adahi_ros.policies.flow.flow_checkpoint import FlowCheckpoint
 from adahi_ros.policies.flow.flow_network import FlowNetwork
 
 
-def save_flow(directory: Path, name: str, network: FlowNetwork, training: dict[str, object]) -> None:
+def save_flow(
+    directory: Path,
+    name: str,
+    network: FlowNetwork,
+    training: dict[str, object],
+    kind: str = FlowCheckpoint.kind,
+) -> None:
     """Write a trained policy."""
     save_weights(
         directory,
         name,
         network.state_dict(),
-        kind=FlowCheckpoint.kind,
+        kind=kind,
         parameters=network.parameters_count,
         config=asdict(network.config),
         training=training,

@@ -32,6 +32,7 @@ GOAL_ONCE = "goal_once"
 STUDENTS = (CORRECTOR, DISTILLED, INTENT, INTENT_OF_PLAN)
 F = TypeVar("F", bound=FitConfig)
 VQBET, TOKENS, FLOW = "vqbet", "tokens", "flow"
+SEARCHED_FLOW, UNSEARCHED_FLOW = "searched_flow", "unsearched_flow"
 Seed = Annotated[int, at_least(0)]
 Positive = Annotated[int, at_least(1)]
 
@@ -207,7 +208,13 @@ class TokenizerRecipe(NetworkRecipe[FitConfig]):
     fit: FitConfig
 
 
-KINDS: dict[str, type[ModelRecipe[Any]]] = {VQBET: _VqbetRecipe, FLOW: _FlowRecipe, TOKENS: TokenRecipe}
+KINDS: dict[str, type[ModelRecipe[Any]]] = {
+    VQBET: _VqbetRecipe,
+    FLOW: _FlowRecipe,
+    SEARCHED_FLOW: _FlowRecipe,
+    UNSEARCHED_FLOW: _FlowRecipe,
+    TOKENS: TokenRecipe,
+}
 """Kinds of policies, and the recipe class of each."""
 
 

@@ -26,6 +26,7 @@ from adahi_lab.training.own_states import with_own_states
 from adahi_lab.training.recipes import (
     TARGET,
     TOKENS,
+    UNSEARCHED_FLOW,
     VQBET,
     IntentRecipe,
     ModelRecipe,
@@ -33,6 +34,7 @@ from adahi_lab.training.recipes import (
     Recipe,
     TokenRecipe,
 )
+from adahi_lab.training.searched_flow import MADE, as_read
 from adahi_lab.training.staging import StagedFolder
 from adahi_lab.training.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_lab.training.train_corrector import train_in_simulation
@@ -133,8 +135,9 @@ def train_recipe(
     if speaks is not None and only is None:
         save_codec(out, codec_of(demonstrations(), speaks))
     for name in wanted:
-        recorded = demonstrations() if name == TARGET else for_robots()
         model = seeded(recipe.policies[name])
+        labelled = name == TARGET or model.kind == UNSEARCHED_FLOW
+        recorded = demonstrations() if labelled else for_robots()
         if name == TARGET and recipe.own_states is not None:
             how_often = recipe.own_states
             on_episodes = trainer.count("own states", how_often.rounds * how_often.episodes)
@@ -181,7 +184,7 @@ def _train_policy(
         if model.kind == TOKENS:
             return train_tokens(data, load_codec(trainer.folder), *how)
         if model.kind != VQBET:
-            return train_flow(data, *how)
+            return train_flow(as_read(data, model.kind), *how)
         assert tokenizer is not None
         return train_policy(data, tokenizer, *how)
 
@@ -191,7 +194,7 @@ def _train_policy(
         elif isinstance(model, TokenRecipe):
             save_tokens(folder, name, policy, note, model.half)
         else:
-            save_flow(folder, name, policy, note)
-            export(load_flow(folder / name), folder / f"{name}.onnx")
+            save_flow(folder, name, policy, note, model.kind)
+            export(load_flow(folder / name, MADE[model.kind]), folder / f"{name}.onnx")
 
     trainer.make(name, model, train, write)

@@ -14,6 +14,7 @@ from test.toys import code_policy
 
 from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.loaded_policies import Policies, PolicyFiles, check_fits
+from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import Feature
 from adahi_ros.policies.backends import load_policy
@@ -27,6 +28,18 @@ def test_policies_of_two_tokenizers_are_refused(
     ours, theirs = (code_policy(policy).decoder.fingerprint for policy in (draft, target))
     with pytest.raises(ValueError, match=f"the draft's is {ours}, the target's {theirs}"):
         Policies(draft, target)
+
+
+def test_a_task_without_policies_of_codes_needs_only_those_of_plans(tmp_path: Path) -> None:
+    shutil.copytree(asset("checkpoints/ball/plans"), tmp_path / "plans")
+    files = PolicyFiles(tmp_path, "onnxruntime")
+    made = files.load()
+    assert made.draft.digest == load_policy(tmp_path / "plans/distilled", "onnxruntime").digest
+    assert made.plans is not None
+    assert made.target.digest == made.plans.digest
+    (tmp_path / "plans/distilled.json").unlink()
+    with pytest.raises(CheckpointError, match="draft"):
+        files.load()
 
 
 def test_draft_and_target_may_read_unlike_histories_and_features(policies: Policies) -> None:

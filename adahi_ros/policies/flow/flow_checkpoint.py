@@ -126,15 +126,19 @@ class FlowCheckpoint(NetworkCheckpoint[FlowConfig]):
         return network_digest([list(self.inputs()), self.config], self.weights.read_bytes())
 
 
-def load_flow(path: Path) -> FlowCheckpoint:
+def load_flow(path: Path, made: type[FlowCheckpoint] = FlowCheckpoint) -> FlowCheckpoint:
     """Read a policy's description from `DIRECTORY/NAME.json` (or the same path without suffix).
+
+    Args:
+        path: of the checkpoint.
+        made: of its kind.
 
     Raises:
         CheckpointError: it is missing or damaged.
     """
-    weights, sizes, description = read_network(path, FlowCheckpoint.kind, FlowConfig)
+    weights, sizes, description = read_network(path, made.kind, FlowConfig)
     tensors = read_tensors(weights)
     scale, low, high = (tensors[f"action_{name}"] for name in ("scale", "low", "high"))
     if not (np.isfinite(scale) & (scale > 0) & np.isfinite(low) & (low <= high) & np.isfinite(high)).all():
         raise CheckpointError(f"{weights}: action_scale, action_low, action_high: no range of actions")
-    return FlowCheckpoint(weights, sizes, description, scale, low, high)
+    return made(weights, sizes, description, scale, low, high)
