@@ -309,6 +309,7 @@ def test_a_controller_that_has_published_its_state_and_is_silent_holds(arm: Cont
     assert not arm.states[-1].holding
     speaks = False
     arm.says("/arm_controller is silent")
+    arm.wait(lambda: arm.states[-1].at_rest, "rest")
     assert np.isinf(policy._commands.guard._motion.rested).all()  # nothing is braked
     speaks = True
     arm.wait(lambda: "it did not run" in arm.states[-1].message, "the controller")

@@ -71,6 +71,7 @@ class ControllerWatch:
         self._spoke: dict[
             str, tuple[float, float, int]
         ] = {}  # when, how long after the one before, looks since
+        self._lost: set[str] = set()  # topics without a controller, or with a silent one
         self._scaled: set[str] = set()  # topics with a controller that has published a scaling of speeds
         self._ahead_s: dict[str, deque[float]] = {}  # how far its states' stamps were ahead of our clock
         for topic in joints:
@@ -121,8 +122,8 @@ class ControllerWatch:
     def end(self) -> None:
         """Look no more: nothing is commanded."""
         self._active = False
-        self._takes.clear()
-        self._there.clear()
+        for known in (self._takes, self._there, self._lost):
+            known.clear()
         self._say("", True)
 
     def compare_subscriptions(self) -> None:
@@ -146,7 +147,7 @@ class ControllerWatch:
         takes, there = self._taking(topic, known, before or {}), self._there.get(topic, frozenset())
         controller = next(iter((takes or before or {}).values()), _controller(topic))
         if before and not takes:
-            self._on_left(topic, False, 0.0)
+            self._lose(topic)
             return f"{controller} has ended", True
         if not found:
             if self._takes.pop(topic, None) is not None:
@@ -161,17 +162,24 @@ class ControllerWatch:
             came |= {gid for gid in nameless if gid[:PARTICIPANT] in self._participants(topic)}
         changed = came or (not takes and there - found.keys())
         self._takes[topic], self._there[topic] = takes, frozenset({*known, *came, *(there & found.keys())})
-        silent = self._silent(topic)
-        if before is None or not (changed or silent):
-            return self._faults.get(topic, ""), True
-        self._on_left(topic, False, MATCHED_S if changed else 0.0)
-        if not changed:
+        if before is not None and self._silent(topic) and not changed:
+            self._lose(topic)
             return f"{controller} is silent", True
+        self._lost.discard(topic)
+        if before is None or not changed:
+            return self._faults.get(topic, ""), True
+        self._on_left(topic, False, MATCHED_S)
         for told in (self._faults, self._ahead_s, self._spoke):
             told.pop(topic, None)
         self._scaled.discard(topic)
         text = f"{controller} has started" if takes else f"other programs subscribe to {topic} than before"
         return text, True
+
+    def _lose(self, topic: str) -> None:
+        """Leave a topic once."""
+        if topic not in self._lost:
+            self._lost.add(topic)
+            self._on_left(topic, False, 0.0)
 
     def _silent(self, topic: str) -> bool:
         if topic not in self._spoke:
