@@ -146,6 +146,11 @@ def _contract(
     for source in (*parts, *contract["actions"].values()):
         source["apply"] = _operators(source, motors, unit, same_zero)
     actions = {key: _ordered([source], orders[1]) for key, source in contract["actions"].items()}
+    if surplus := [key for key, sources in actions.items() if not sources]:
+        raise ValueError(
+            f"--driver: {driver}: the policy commands nothing of {', '.join(surplus)}; remove it in a copy "
+            "of the contract"
+        )
     actions = dict(sorted(actions.items(), key=lambda each: orders[1].index(_joint(each[1][0]["select"][0]))))
     found = [_joint(path) for (source,) in actions.values() for path in source["select"]]
     if found != orders[1]:
@@ -213,8 +218,8 @@ def _joints(info: dict[str, Any], feature: str, selects: list[list[str]], size: 
         if joint not in known:
             raise ValueError(
                 f"{feature}: {joint!r}{nearest(joint, known)}, must be one of the driver's: "
-                f"{', '.join(known)}; rename it in a copy of the dataset's meta/info.json, or "
-                "the driver's in a copy of its contract, and compare the unit"
+                f"{', '.join(known)}; rename it in a copy of the dataset's meta/info.json, and compare "
+                "the unit"
             )
     if len(joints) != size:
         raise ValueError(f"{feature}: {', '.join(joints)}, must be the {size} entries that the policy has")

@@ -113,6 +113,14 @@ def test_other_joints_are_named(
     assert said in fails("lerobot", "init", policy, "--out", tmp_path / "arm", "--dataset", data)
 
 
+def test_a_gripper_that_the_policy_does_not_command_is_named(
+    policy: Path, tmp_path: Path, fails: Fails
+) -> None:
+    data = dataset(tmp_path / "data", list(load_contract("ur5e").commanded_names[:6]))
+    said = fails("lerobot", "init", policy, "--out", tmp_path / "arm", "--dataset", data, "--driver", "ur5e")
+    assert "the policy commands nothing of action.gripper; remove it in a copy of the contract" in said
+
+
 @pytest.mark.parametrize(
     ("info", "said"),
     [
