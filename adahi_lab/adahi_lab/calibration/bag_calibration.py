@@ -67,9 +67,9 @@ def calibrate_bags(
         TargetUnavailableError: the target is not available now.
         ValueError: parts do not match; names them.
     """
-    by_plans, draft, (_, target), plans = robot.by_plans, robot.draft, robot.policies, robot.plans
+    by_plans, (draft, target), plans = robot.by_plans, robot.policies, robot.plans
     say("reading")
-    pair = load_pair(draft, target, backend)
+    pair = load_pair(draft, target, backend, robot.contract if robot.draftless else None)
     if by_plans is not None:
         plans = plans._replace(plans=robot.chosen or plans.plans or target)
     own = () if by_plans is None or by_plans.gate not in SEARCHED else (by_plans.name,)

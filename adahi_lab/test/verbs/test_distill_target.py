@@ -169,6 +169,24 @@ def test_calibration_takes_bags_that_training_left_out(
     assert "must be left out where no bag is given" in fails("thresholds", "ball", "--params", params)
 
 
+def test_a_robot_without_a_draft_is_calibrated(
+    in_bag: Callable[..., Path],
+    seeing_options: list[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def by_age(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros((len(read), 2), np.float32), read[:, -1]
+
+    monkeypatch.setattr(CorrectorCheckpoint, "on_onnx", lambda checkpoint: by_age)
+    params, final = tmp_path / "arm.yaml", tmp_path / "final.yaml"
+    run("train", "corrector", in_bag(messages(3)), *seeing_options, "--params", params)
+    text = run("thresholds", "--bag", in_bag(messages(4)), "--params", params, "--out", final)
+    gate = yaml.safe_load(final.read_text())["/**/draft_policy"]["ros__parameters"]["gate"]
+    assert gate["name"] == "expected_error"
+    assert f"asks where expected_error is above {gate['threshold']:.3g}" in text
+
+
 def test_an_unavailable_target_ends_it_and_the_same_command_resumes(
     in_bag: Callable[..., Path],
     seeing_options: list[Any],
