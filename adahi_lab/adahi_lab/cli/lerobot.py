@@ -121,7 +121,7 @@ def export(
     ] = None,
     instruction: Annotated[
         str | None,
-        Option(help="Task description, one sentence. Default: the bag's, else the task's name."),
+        Option(help="Task description, one sentence, where a bag has none. Default: the name of the task."),
     ] = None,
 ) -> None:
     """Write episodes, or bags with their images, as a LeRobotDataset of format 3, for LeRobot's trainer."""
