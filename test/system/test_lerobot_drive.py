@@ -185,7 +185,7 @@ def test_an_act_moves_an_arm_of_lerobots(stage: Stage, arm: Arm, nodes: Nodes) -
     deadman = stage.node.create_publisher(Bool, "/follower/enable", 10)
     pressed = stage.node.create_timer(0.1, lambda: deadman.publish(Bool(data=True)))
     assert arm.moved_from(START) < STILL
-    nodes.said("lerobot_arm has started; press enable afresh")
+    nodes.said("a fresh press is needed; release, then press")
     assert arm.moved_from(START) < STILL
     stage.wait(lambda: nodes.enable(SetBool.Request(data=True)).success, "a fresh press")
     stage.wait(lambda: arm.moved_from(START) > 5.0, "motion")
