@@ -214,7 +214,7 @@ class Guard:
 
         Args:
             entries: (A,) bool. Their controllers ended, are slow, or follow another program's goal.
-            now_s: the time, or a later one, from which on they are left.
+            now_s: the time; a later one if their controllers miss commands until then.
         """
         self._motion.left_s, self._commanded = max(self._motion.left_s, now_s), None
         self._motion.rested = np.where(entries, np.inf, self._motion.rested)
@@ -247,8 +247,9 @@ class Guard:
             measured: positions (A,), NaN where unknown. Within `max_step` of the last command the arm was not
                 set, and goes on. None: it was set.
         """
-        self._arm.forget()
-        if measured is not None and not self._arm.off(measured).any():
+        set_elsewhere = measured is None or bool(self._arm.off(measured).any())
+        self._arm.forget(set_elsewhere)
+        if not set_elsewhere:
             return
         self._envelope.begin(None)
         self._held, self._motion.resting, self._motion.moved_s = True, True, -np.inf

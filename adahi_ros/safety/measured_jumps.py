@@ -87,10 +87,13 @@ class MeasuredArm:
         self._measured: np.ndarray | None = None  # (A,), the newest measurement
         self._presses = permission.presses
 
-    def forget(self) -> None:
-        """Note that the arm may be anywhere: a simulator has set it there, or the node was not active."""
+    def forget(self, anywhere: bool = True) -> None:
+        """Forget the measurement before; note whether the arm may be anywhere.
+
+        A simulator has set it there, or the node was not active.
+        """
         self._jumps.forget()
-        self._motion.anywhere = True
+        self._motion.anywhere |= anywhere
 
     def measure(self, measured: np.ndarray | None, now_s: float, stamp_s: float | None) -> np.ndarray | None:
         """Return measured positions (A,) in the turn of the commanded ones; hold the arm after a jump.

@@ -15,6 +15,7 @@ from control_msgs.msg import JointTrajectoryControllerState
 from controller_manager_msgs.msg import ControllerManagerActivity, NamedLifecycleState
 from lifecycle_msgs.msg import State as Lifecycle
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
@@ -62,6 +63,11 @@ class ControlledArm(Arm):
         """Start a controller; the test's own node takes its messages."""
         self.controller = self.node("arm_controller")
         self.controller.create_subscription(JointTrajectory, TOPIC, lambda message: None, 1)
+
+    def state_publisher(self) -> Publisher:
+        """Return the publisher of the controller's own state."""
+        kind, topic = JointTrajectoryControllerState, "arm_controller/controller_state"
+        return self.controller.create_publisher(kind, topic, 1)
 
     def end_controller(self) -> None:
         self._made.remove(self.controller)
@@ -216,12 +222,12 @@ def test_a_restarted_controller_is_noticed_before_its_name_is_known(
     monkeypatch.setattr(controller_watch, "subscriptions_of", lambda node, topic: dict(found))
     publishes = {"/arm_controller/controller_state": {state: "/unknown"}, "/joint_states": {}}
     monkeypatch.setattr(controller_watch, "publishers_of", lambda node, topic: publishes[topic])
-    nobody: Any = SimpleNamespace(
+    no_node: Any = SimpleNamespace(
         create_subscription=lambda *given: None, destroy_subscription=lambda _: None
     )
     with ExitStack() as opened:
         watch = controller_watch.ControllerWatch(
-            nobody,
+            no_node,
             {f"/{TOPIC}": JOINTS},
             ["/joint_states"],
             lambda fault, known: said.append(fault),
@@ -275,9 +281,7 @@ def test_what_a_controller_says_of_itself_holds_the_arm(
     arm.start_controller()
     arm.record()
     arm.runs()
-    state = arm.controller.create_publisher(
-        JointTrajectoryControllerState, "arm_controller/controller_state", 1
-    )
+    state = arm.state_publisher()
     now: dict[str, Any] = {"joint_names": JOINTS}
     arm.nodes.every(0.05, lambda: state.publish(JointTrajectoryControllerState(**now)))
     for each in states:
@@ -293,9 +297,7 @@ def test_a_controller_that_has_published_its_state_and_is_silent_holds(arm: Cont
     arm.start_controller()
     arm.record()
     arm.runs()
-    state = arm.controller.create_publisher(
-        JointTrajectoryControllerState, "arm_controller/controller_state", 1
-    )
+    state = arm.state_publisher()
     speaks = True
 
     def speak() -> None:

@@ -166,6 +166,7 @@ def test_a_new_episode_changes_nothing_for_an_arm_near_its_command(late: int) ->
             each.step(0.04 * step)
             each.now_s += PERIOD_S
     arm.guard.new_episode(np.array([0.04 * (9 - late)]))  # a measurement lags
+    assert not arm.guard._motion.anywhere
     for each in (arm, other):
         each.step(0.4)
         each.now_s += PERIOD_S / 2

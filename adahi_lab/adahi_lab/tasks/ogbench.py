@@ -255,11 +255,11 @@ class OGBenchPuzzleExpert:
         button = int(away.argmin()) if up else number
         top = self._environment.data.site(f"btntop_{button}").xpos
         lit = info[f"privileged/button_{button}_state"]
-        told = {
+        chosen = {
             "privileged/target_button": button,
             "privileged/target_button_top_pos": top.copy(),
             "privileged/target_button_state": lit if up else 1 - lit,
         }
         self._press._final_yaw = info["proprio/effector_yaw"][0]  # it need not turn
-        action: np.ndarray = self._press.select_action(None, info | told)
+        action: np.ndarray = self._press.select_action(None, info | chosen)
         return action

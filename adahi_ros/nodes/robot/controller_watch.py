@@ -169,8 +169,8 @@ class ControllerWatch:
         if before is None or not changed:
             return self._faults.get(topic, ""), True
         self._on_left(topic, False, MATCHED_S)
-        for told in (self._faults, self._ahead_s, self._spoke):
-            told.pop(topic, None)
+        for of_former in (self._faults, self._ahead_s, self._spoke):
+            of_former.pop(topic, None)
         self._scaled.discard(topic)
         text = f"{controller} has started" if takes else f"other programs subscribe to {topic} than before"
         return text, True
