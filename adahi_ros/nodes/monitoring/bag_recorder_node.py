@@ -135,9 +135,12 @@ class BagRecorderNode(Node):
             self._end()
         elif self._control is not None:
             self._control.take_keys()
-        for topic, name in self._names.items():
-            found = self.get_publishers_info_by_topic(name)
-            publishers = [(each.topic_type, to_recorded(each.qos_profile)) for each in found]
+        # DDS announces a node's publishers in the order in which it made them. Looked at from the last to the
+        # first, an earlier one is never missed beside a later one, so subscriptions are in that order, too.
+        info = self.get_publishers_info_by_topic
+        found = {topic: info(self._names[topic]) for topic in reversed(self._names)}
+        for topic in self._names:
+            publishers = [(each.topic_type, to_recorded(each.qos_profile)) for each in found[topic]]
             for warning in self._recording.other_types(topic, publishers):
                 self._log.warning(warning)
             wanted = self._recording.subscription(topic, publishers)
