@@ -29,6 +29,7 @@ UNITS = "correct `apply` in the contract (unit, sign, zero), the driver, or the 
 ORDER = "correct the order of `select` in the contract, or the driver's names of its joints"
 START = "start its driver, or correct topic or type in the contract"
 RUNS = "its driver runs: look at its log, and give qos in the contract as the driver has it (best_effort?)"
+SERVER, GOAL = "/_action/send_goal", "_SendGoal"  # of a ROS action
 PICTURES = "docs/how_to/cameras.md"
 
 
@@ -92,7 +93,7 @@ class Surroundings:
         other_vendors: nodes with another vendor's DDS.
         leads_s: how far the clock of a node, or of a topic's publishers, is ahead, by its name.
         published, subscribed: endpoints of topics.
-        services: full names.
+        services: types, by full name.
         health: level and message of nodes, by the names in /diagnostics.
         rates: messages per second, by the full name of each topic that had one.
         observations: how many the robot's node would make.
@@ -119,7 +120,7 @@ class Surroundings:
     leads_s: Mapping[str, float]
     published: Endpoints
     subscribed: Endpoints
-    services: Sequence[str]
+    services: Mapping[str, Sequence[str]]
     health: Mapping[str, tuple[Level, str]]
     rates: Mapping[str, float]
     described: Described | None
@@ -278,11 +279,17 @@ def limits(seen: Surroundings, robot: Robot) -> Findings:
 
 def controller(seen: Surroundings, robot: Robot) -> Findings:
     """Look whether a controller takes the commands, and whether the driver allows motion."""
-    taken = {topic for topic in robot.commands if f"{topic}/_action/send_goal" in seen.services}
+    taken = set()
     for topic, kind in robot.commands.items():
-        if kind in {each.kind for each in seen.subscribed.get(topic, ())}:
+        goals = [each.removesuffix(GOAL) for each in seen.services.get(f"{topic}{SERVER}", ())]
+        if kind in goals:
             taken.add(topic)
-        elif topic not in taken:
+        elif goals:
+            fault = f"the controller of {topic} takes {', '.join(goals)}, the contract says {kind}"
+            yield _error(fault, "load a controller of that type, or correct the contract's")
+        elif kind in {each.kind for each in seen.subscribed.get(topic, ())}:
+            taken.add(topic)
+        else:
             there = instead(topic, kind, seen.subscribed)
             fault = f"no controller takes {kind} on {topic}{there and f'; there is {there}'}"
             yield _error(fault, "start the driver, activate its controller, or correct the contract's topic")

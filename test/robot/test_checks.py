@@ -23,6 +23,8 @@ WANTS = wants_of_plans(CONTRACT, load_limits(limits_path("so101"), CONTRACT.comm
 ARM, GRIPPER = "/arm_controller/joint_trajectory", "/gripper_controller/gripper_cmd"
 TRAJECTORY, GOAL = "trajectory_msgs/msg/JointTrajectory", "control_msgs/action/GripperCommand"
 DESCRIBE = "/describe_target"
+GOALS = {f"{GRIPPER}/_action/send_goal": [f"{GOAL}_SendGoal"]}
+OTHERS: dict[str, list[str]] = {"/server/describe_target": []}
 SIGNATURE = Signature(1, 50, 6, (Feature(OBSERVATION, 6),))
 TARGET = Description("act", "replace", SIGNATURE)
 DRIVER = Endpoint("/driver", JOINT_STATE)
@@ -50,7 +52,7 @@ SEEN = Surroundings(
     leads_s={"/joint_states": -0.001},
     published={"/joint_states": [DRIVER]},
     subscribed={ARM: [Endpoint("/controller", TRAJECTORY)]},
-    services=[DESCRIBE, f"{GRIPPER}/_action/send_goal"],
+    services={DESCRIBE: [], **GOALS},
     health={"/draft_policy: control": (Level.OK, "stepping")},
     rates={"/joint_states": 30.0},
     observations=90,
@@ -199,7 +201,13 @@ def test_commands_that_nobody_takes_are_named() -> None:
     other = replace(SEEN, subscribed={near: [Endpoint("/controller", TRAJECTORY)]})
     fault = f"no controller takes {TRAJECTORY} on {ARM}; there is {near} (/controller)"
     assert only("controller", other) == ("ERROR", fault)
-    assert only("controller", replace(SEEN, services=[DESCRIBE]))[1].endswith(f"{GOAL} on {GRIPPER}")
+    assert only("controller", replace(SEEN, services={DESCRIBE: []}))[1].endswith(f"{GOAL} on {GRIPPER}")
+    parallel = {f"{GRIPPER}/_action/send_goal": ["control_msgs/action/ParallelGripperCommand_SendGoal"]}
+    fault = f"the controller of {GRIPPER} takes control_msgs/action/ParallelGripperCommand, "
+    assert only("controller", replace(SEEN, services={DESCRIBE: [], **parallel})) == (
+        "ERROR",
+        f"{fault}the contract says {GOAL}",
+    )
     assert only("controller", replace(SEEN, driver="/mode.mode: 1, must be 7")) == (
         "ERROR",
         "/mode.mode: 1, must be 7",
@@ -207,13 +215,12 @@ def test_commands_that_nobody_takes_are_named() -> None:
 
 
 def test_a_verifier_that_is_missing_silent_or_other_is_named() -> None:
-    goal = f"{GRIPPER}/_action/send_goal"
-    gone = replace(SEEN, described=None, trips_s=[], services=[goal, "/server/describe_target"])
+    gone = replace(SEEN, described=None, trips_s=[], services={**GOALS, **OTHERS})
     (found,) = bad("verifier", gone)
     assert found.text == "no verifier: /describe_target is not there; there is /server/describe_target"
     assert "--verifier-namespace" in found.action
-    assert "ROS_DOMAIN_ID" in bad("verifier", replace(gone, services=[goal]))[0].action
-    loads = replace(gone, services=[goal, "/target_verifier/load_target"])
+    assert "ROS_DOMAIN_ID" in bad("verifier", replace(gone, services=GOALS))[0].action
+    loads = replace(gone, services={**GOALS, "/target_verifier/load_target": []})
     assert "wait until it has loaded its policy" in bad("verifier", loads)[0].action
     silent = replace(SEEN, described=None, trips_s=[])
     assert only("verifier", silent)[1] == "the verifier does not answer"

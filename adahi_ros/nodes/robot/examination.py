@@ -171,7 +171,9 @@ class Examination(Listener):
             "leads_s": self._leads_s,
             "published": endpoints(node, commands | observed | {CLOCK}),
             "subscribed": endpoints(node, commands, subscriptions=True),
-            "services": [name for name, _ in node.get_service_names_and_types() if node.count_services(name)],
+            "services": {
+                name: kinds for name, kinds in node.get_service_names_and_types() if node.count_services(name)
+            },
             "health": self._health,
             "rates": {topic: (len(each) - 1) / max(each[-1] - each[0], 1e-9) for topic, each in times_s},
             "described": self._described,
