@@ -28,11 +28,16 @@ def test_lerobots_environment_depends_on_its_requirements_alone(
     set_up: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stages = set_up.stages(set_up.Ros(), set_up.LEROBOT)
-    assert [each.name for each in stages] == ["make_venv", "install_for_lerobot", "adahi_msgs"]
+    assert [each.name for each in stages] == [
+        "make_venv",
+        "install_for_lerobot",
+        "adahi_msgs",
+        "install_packages",
+    ]
     monkeypatch.setattr(set_up, "FOR_LEROBOT", set_up.FOR_DEMO)
     others = set_up.stages(set_up.Ros(), set_up.LEROBOT)
     changed = [a.made_from != b.made_from for a, b in zip(stages, others, strict=True)]
-    assert changed == [False, True, False]
+    assert changed == [False, True, False, False]
 
 
 @pytest.mark.parametrize(

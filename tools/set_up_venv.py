@@ -8,7 +8,8 @@ one continues where it stopped, and an edited message only rebuilds the messages
 
 python tools/set_up_venv.py       # what `make test` and all commands need
 python tools/set_up_venv.py demo  # what `adahi demo`, `top` and `report` need: no torch, no test tools
-python tools/set_up_venv.py lerobot  # LeRobot, in an environment in the user's cache: all checkouts share it
+python tools/set_up_venv.py lerobot  # LeRobot, in an environment in the user's cache: all checkouts share it;
+                                     # its `adahi` is that of the last one
 
 `tools/set_up` finds the Python for it.
 """
@@ -331,7 +332,8 @@ def stages(ros: Ros, kind: str = "") -> list[Stage]:
     if kind == LEROBOT:
         listed = digest(base, [*(REQUIREMENTS / name for name in FOR_LEROBOT), *wheels])
         packages = Stage(f"LeRobot, minutes and gigabytes, {origin}", listed, install_for_lerobot)
-        return [empty, packages, messages(MESSAGES)]
+        here = Stage(f"adahi_ros, adahi_lab of {ROOT}", digest(base + str(ROOT), packaging), install_packages)
+        return [empty, packages, messages(MESSAGES), here]
     every = [
         empty,
         Stage(
