@@ -25,6 +25,12 @@ def is_bag(path: Path) -> bool:
     return (path / METADATA).is_file() or any(bag_files(path))
 
 
+def bags_in(path: Path) -> list[Path]:
+    """Return the bags in a folder of bags, in the order of their numbers; else the path itself."""
+    inside = sorted(path.iterdir(), key=_by_number) if path.is_dir() and not is_bag(path) else []
+    return [each for each in inside if each.is_dir() and is_bag(each)] or [path]
+
+
 def bag_files(path: Path) -> list[Path]:
     """Return the files with a bag's messages, in the recorder's order; none where it is no bag.
 

@@ -16,7 +16,10 @@ from adahi_ros.bags.bag_reader import OnLoss, Received, read_bag
 from adahi_ros.bags.recorded_topics import topics_of
 from adahi_ros.contract.assembler import Encode, Observation, ObservationAssembler, concerns
 from adahi_ros.contract.contract import Contract, Source
-from adahi_ros.contract.fields import FieldReader, InputError, stamp_ns
+from adahi_ros.contract.fields import NANOSECONDS, FieldReader, InputError, stamp_ns
+
+FEWEST = 10  # times between samples, for a rate
+SLOWEST = 0.8  # share of a contract's rate, below which samples make steps of another length
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class BagSurvey:
         measured_twice: a line for each joint that two publishers measure.
         repeated: by topic of measured joints, the messages with the stamp of the one before.
         picture_faults: warnings of cameras.
+        rate_hz: of the observations, by the median of their distances; 0 where there are few.
         quantiles: (3, S), of 10, 50 and 90 % of the observations' numbers; empty without observations.
     """
 
@@ -42,6 +46,7 @@ class BagSurvey:
     measured_twice: tuple[str, ...] = ()
     repeated: dict[str, int] = field(default_factory=dict)
     picture_faults: tuple[str, ...] = ()
+    rate_hz: float = 0.0
     quantiles: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)), compare=False)
 
 
@@ -136,6 +141,23 @@ def _acted(source: Source, reader: FieldReader, message: Any, received_ns: int) 
     return stamp_ns(message.header.stamp), values
 
 
+def usual_rate_hz(stamps_ns: np.ndarray) -> float:
+    """Return the rate of stamps (T,), by the median of the times between them; 0 for fewer than ten."""
+    between_ns = np.diff(stamps_ns)
+    usual_ns = float(np.median(between_ns)) if len(between_ns) >= FEWEST else 0.0
+    return NANOSECONDS / usual_ns if usual_ns > 0.0 else 0.0
+
+
+def too_slow(rate_hz: float, contract: Contract) -> str:
+    """Return the fault of samples that come at less than the contract's rate; empty without one."""
+    if not 0.0 < rate_hz < SLOWEST * contract.rate_hz:
+        return ""
+    return (
+        f"fps: {contract.rate_hz:g}, must be at most the rate of the samples, which make {rate_hz:.3g} steps "
+        "per second"
+    )
+
+
 def survey_bag(
     path: Path, contract: Contract, namespace: str = "", on_loss: OnLoss | None = None
 ) -> BagSurvey:
@@ -167,5 +189,6 @@ def survey(messages: Iterable[Received], contract: Contract) -> BagSurvey:
         measured_twice=measured.faults(),
         repeated=dict(+measured.repeated),
         picture_faults=passed.assembler.picture_faults,
+        rate_hz=usual_rate_hz(np.array([each.stamp_ns for each in passed.observations])),
         quantiles=np.quantile(np.stack(values), (0.1, 0.5, 0.9), axis=0) if values else np.zeros((0, size)),
     )

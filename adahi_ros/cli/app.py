@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import sys
 from typing import Annotated, Any
@@ -26,6 +28,7 @@ NEEDED = {
     "rerun": "pip install -r requirements/rerun.txt",
     **dict.fromkeys(RUNTIME, "'make setup', or pip install -r requirements/runtime.txt"),
 }
+AT_HOME = re.compile(r"(--[\w-]+=)?(~(?:/.*)?)")  # a shell leaves --option=~/file as it is
 STOPPED = 130  # what shells expect after Ctrl-C
 MORE = "other packages bring more verbs: see adahi --help, and docs/how_to/install.md"
 
@@ -59,6 +62,11 @@ class _InOrder(_Verbs):
     """Commands in the order of `PANELS`, then those of other packages; names verbs that are gone."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        found = [AT_HOME.fullmatch(word) for word in args]
+        args = [
+            word if home is None else (home[1] or "") + os.path.expanduser(home[2])
+            for word, home in zip(args, found, strict=True)
+        ]
         for words in (args[:1], args[:2]):
             verb = " ".join(words)
             if (use := gone(f"adahi {verb}")) and verb not in {*VERBS, *self.commands}:

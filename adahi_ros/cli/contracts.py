@@ -49,7 +49,12 @@ def write(
 def check(
     contract: Annotated[str, Argument(help="A shipped contract's name, or a YAML file.")],
     bags: Annotated[
-        list[Path] | None, Option("--bag", help="Check it against this bag; may be given several times.")
+        list[Path] | None,
+        Option(
+            "--bag",
+            callback=options.each_bag,
+            help="Check it against this bag, or each in this folder; may be given several times.",
+        ),
     ] = None,
     limits: Annotated[
         list[Path] | None,
@@ -88,7 +93,7 @@ def check(
     for bag in bags or ():
         with console.status(f"reading {bag}"):
             found = survey_bag(bag, read, namespace, say if incomplete else None)
-        for line in _found(bag, found):
+        for line in (*_found(bag, found, read), *_unrecorded(bag, read, namespace, incomplete)):
             say(line)
         for sink in read.action.sinks:
             if sink.is_ros_action:
@@ -255,13 +260,31 @@ def _topic(channel: Channel) -> str:
     return f"{channel.topic}: {channel.kind}, {', '.join(words)}"
 
 
-def _found(bag: Path, found: BagSurvey) -> Iterator[str]:
+def _unrecorded(bag: Path, contract: Contract, namespace: str, incomplete: bool) -> Iterator[str]:
+    """Yield lines: topics of the action that the bag has not, and those of the same type that it has."""
+    from adahi_ros.bags.bag_reader import topics_in
+    from adahi_ros.bags.recorded_topics import absolute, topics_of
+
+    there = topics_in(bag, (lambda loss: None) if incomplete else None)
+    for topic, kind in topics_of(contract).items():
+        name = absolute(topic, namespace)
+        if name not in there and topic not in contract.channels:
+            alike = [each for each, found in there.items() if found == kind]
+            has = f"; of its type it has {', '.join(alike)}" if alike else nearest(name, there)
+            yield f"  {'warning: ' if has else ''}{name}: the action's topic is not in the bag{has}"
+
+
+def _found(bag: Path, found: BagSurvey, contract: Contract) -> Iterator[str]:
     """Yield lines: how many observations and actions a bag has for a contract."""
+    from adahi_ros.bags.survey import too_slow
+
     yield f"{bag}: {found.observations} observations, {found.actions} actions"
     for count, first in (*found.refused.values(), *found.missed.values()):
         yield f"  {count} times {first}"
     if not (found.refused or found.missed):
         yield "  nothing was refused"
+    if slow := too_slow(found.rate_hz, contract):
+        yield f"  warning: {slow}"
     yield from (f"  {fault}" for fault in found.measured_twice)
     yield from (f"  warning: {fault}" for fault in found.picture_faults)
     for topic, count in found.repeated.items():

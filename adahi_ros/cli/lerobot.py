@@ -27,6 +27,7 @@ STATE, ACTION, SUFFIX = "observation.state", "action", ".pos"
 NAMES = ("contract.yaml", "target.yaml", "params.yaml", "slow.yaml")
 CENTRE, TICKS = 2047, 4095  # of a servo's turn; drivers without LeRobot's calibration have their zero there
 GRIPPER = "gripper"
+SO101 = ("so101", "so100", "so_follower")  # as the robot types of LeRobot's datasets begin
 UNITS = ("degrees", "range")
 OFTEN_S, SHARE = 0.8, 0.4  # a request is sent after so long, or this share of a plan, whichever is less
 SLOWER = 10.0
@@ -52,6 +53,12 @@ def init(
         str,
         Option(help="LeRobot's unit of the joints: degrees, or range for -100 to 100 (use_degrees: false)."),
     ] = UNITS[0],
+    limits: Annotated[
+        str | None,
+        Option(
+            help="Limits of another arm: a shipped name, or a YAML file. Default: those of the driver's arm."
+        ),
+    ] = None,
     reply_s: Annotated[
         float | None, options.number("Measured time from a request to its reply, in seconds.", 0.0, 60.0)
     ] = None,
@@ -81,9 +88,15 @@ def init(
     if own.pads:  # any size fits: the one that it learned from shows as much, with the same borders
         own = replace(own, images={key: _size(info, key, size) for key, size in own.images.items()})
     contract = _contract(own, info, driver, motors, unit)
-    limits = limits_of_task(contract["robot_type"])
+    kind = str(info.get("robot_type") or SO101[0])
+    if limits is None and driver in DRIVERS and not kind.startswith(SO101):
+        raise ValueError(
+            f"--dataset: robot_type {kind!r}, must be an SO-101 for the limits of {driver!r}; else "
+            "give --limits"
+        )
+    limits = limits or limits_of_task(contract["robot_type"])
     if not limits:
-        raise ValueError(f"--driver: {driver}: robot_type {contract['robot_type']!r} has no shipped limits")
+        raise ValueError(f"--limits: none, must be given: {contract['robot_type']!r} has no shipped limits")
     read = parse_contract(contract)
     state = {STATE: {"entries": list(read.named[STATE])}}
     target = {"kind": "lerobot", "folder": str(pretrained.resolve()), "rate_hz": read.rate_hz}

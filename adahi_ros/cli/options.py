@@ -40,6 +40,13 @@ def finite(param: CallbackParam, value: float | None) -> float | None:
     return value
 
 
+def each_bag(value: list[Path] | None) -> list[Path] | None:
+    """Return bags with those in folders of bags, such as 'adahi record --episodes' writes."""
+    from adahi_ros.bags.bag_files import bags_in
+
+    return None if value is None else [bag for path in value for bag in bags_in(path)]
+
+
 def number(help: str, least: float, most: float | None = None, name: str = "") -> Any:
     """Return an option for a finite number from `least` to `most`; `name` replaces that of the argument."""
     return Option(*([name] if name else []), min=least, max=most, callback=finite, help=help)

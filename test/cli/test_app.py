@@ -102,6 +102,14 @@ def test_the_help_names_every_verb_and_group_of_a_panel(run: Run) -> None:
     assert shown == {name for names in PANELS.values() for name in names}
 
 
+@pytest.mark.parametrize("given", [("--bag=~/none",), ("--bag", "~/none")], ids=" ".join)
+def test_the_home_folder_is_found_in_any_word(
+    given: tuple[str, ...], fails: Fails, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert fails("contract", "check", "so101", *given) == f"adahi: {tmp_path}/none: no such bag\n"
+
+
 def test_a_wrong_name_of_a_method_or_task_suggests_the_nearest(fails: Fails) -> None:
     assert fails("evaluate", "ball", "--methods", "bset").startswith(
         "adahi: methods: 'bset' (did you mean 'best'?), must be of"

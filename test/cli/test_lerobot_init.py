@@ -102,6 +102,23 @@ def test_the_joints_are_in_the_order_of_the_data(
     assert "must be shoulder_pan, shoulder_lift, gripper, " in refused
 
 
+def test_another_arm_needs_its_own_limits(policy: Path, tmp_path: Path, run: Run, fails: Fails) -> None:
+    data = dataset(tmp_path / "data", JOINTS)
+    info = json.loads((data / "meta/info.json").read_text())
+    (data / "meta/info.json").write_text(json.dumps({**info, "robot_type": "koch_follower"}))
+    how = ("lerobot", "init", policy, "--out", tmp_path / "arm", "--dataset", data)
+    assert "robot_type 'koch_follower', must be an SO-101 for the limits of 'lerobot'; else give" in fails(
+        *how
+    )
+    limits = tmp_path / "koch.yaml"
+    limits.write_text(
+        asset("config/limits/so101_lerobot.yaml").read_text().replace("velocity: ", "velocity: 2")
+    )
+    run(*how, "--limits", limits)
+    made, given = (load_limits(path, JOINTS) for path in (tmp_path / "arm/slow.yaml", limits))
+    np.testing.assert_allclose(made.velocity, given.velocity / 10)
+
+
 @pytest.mark.parametrize(
     ("names", "said"),
     [(["a", *JOINTS[1:]], "'a', must be one of the driver's"), (JOINTS[:5], "must be the 6 entries")],

@@ -60,9 +60,9 @@ def load_pair(draft: Path, target: Path, backend: str, draftless: Contract | Non
     Raises:
         ValueError: one cannot be loaded, or they do not match.
     """
-    planning = load_policy(target.expanduser(), backend)
+    planning = load_policy(target, backend)
     if draftless is None:
-        return Policies(load_policy(draft.expanduser(), backend), planning)
+        return Policies(load_policy(draft, backend), planning)
     sizes = draftless.number_dim, draftless.goal_dim, draftless.action.size
     return Policies(AbsentPolicy(*sizes), planning)
 

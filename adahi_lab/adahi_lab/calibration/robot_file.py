@@ -90,10 +90,10 @@ class RobotFile:
             is_file = Path(contract).suffix in (".yaml", ".yml")
             given["contract"] = str(contract_path(contract).resolve()) if is_file else contract
         if draft is not None:
-            given["checkpoint"] = str(draft.expanduser().resolve())
+            given["checkpoint"] = str(draft.resolve())
         if instruction:
             given["instruction"] = instruction
-        chosen = None if target is None else target.expanduser()
+        chosen = target
         return replace(self, robot={**self.robot, **given}, chosen=chosen, given_instruction=instruction)
 
     def _value(self, name: str) -> Any:

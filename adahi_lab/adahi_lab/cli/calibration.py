@@ -13,7 +13,7 @@ from typer import Argument, Option
 from adahi_lab.cli import options
 from adahi_lab.cli.output import planned, write_json
 from adahi_lab.cli.task_options import TASKS_THERE_ARE, Workers, file_name, folder_of, known_task
-from adahi_ros.cli.options import Incomplete, Namespace, Overwrite, is_shipped, number, replaceable
+from adahi_ros.cli.options import Incomplete, Namespace, Overwrite, each_bag, is_shipped, number, replaceable
 from adahi_ros.cli.terminal import command_line, console, say
 from adahi_ros.core.assets import asset, shipped
 
@@ -27,7 +27,7 @@ def calibrate(
     task: Annotated[str | None, Argument(help=f"{TASKS_THERE_ARE}; none with --bag.")] = None,
     bag: Annotated[
         list[Path] | None,
-        Option(help="Instead of a task: bags of a robot, with its recorded observations."),
+        Option(callback=each_bag, help="Instead of a task: bags of a robot, with its recorded observations."),
     ] = None,
     contract: Annotated[
         str | None,

@@ -99,7 +99,7 @@ def _record_method(
     comparison = (
         Comparison.shipped(task, seed)
         if checkpoints is None
-        else Comparison.of_folder(task, checkpoints.expanduser(), seed)
+        else Comparison.of_folder(task, checkpoints, seed)
     )
     comparison = replace(comparison, action_noise=action_noise)
     with job_bar(f"{task}: episodes", episodes) as update:

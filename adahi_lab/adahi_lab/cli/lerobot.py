@@ -10,7 +10,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from adahi_lab.cli import options
-from adahi_ros.cli.options import Incomplete, Namespace, number
+from adahi_ros.cli.options import Incomplete, Namespace, each_bag, number
 from adahi_ros.cli.terminal import command_line, say
 
 
@@ -90,8 +90,9 @@ def export(
     data: Annotated[
         list[Path],
         Argument(
+            callback=each_bag,
             help="File of 'adahi data simulate', or a folder for 'adahi train policy --data'. Or bags, with "
-            "their images, which LeRobot writes."
+            "their images, which LeRobot writes.",
         ),
     ],
     out: Annotated[Path, Option(help="Folder to write, for LeRobot's trainer.")],
@@ -189,6 +190,8 @@ def _export_bags(
     data = dataset.trajectories
     if said:
         say(f"intervention: a person drove {driven.sum()} of {len(driven)} steps")
+    if instruction is None and (untold := dataset.instructions.count(sentence)):
+        say(f"{untold} steps have no instruction, and now the task {sentence!r}; see --instruction")
     for fault in dataset.summary["faults"].values():
         say(f"passed over {fault['count']} times, such as: {fault['first']}")
     say(f"{out}: {len(data)} episodes, {len(data.observations)} steps of {data.task}, {read.rate_hz:g} Hz")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, CallbackParam, Option
 
-from adahi_ros.cli.options import number
+from adahi_ros.cli.options import each_bag, number
 from adahi_ros.core.assets import asset, roots, shipped
 from adahi_ros.core.missing_assets import how_to_get
 
@@ -57,7 +57,6 @@ def existing(option: str, path: Path) -> Path:
     Raises:
         ValueError: it does not exist; names the option.
     """
-    path = path.expanduser()  # a shell leaves --option=~/file as it is
     if not path.is_file():
         raise ValueError(f"{option}: {path}, no such file")
     return path
@@ -83,7 +82,6 @@ def tried(option: str, path: Path) -> Path:
     Raises:
         ValueError: it cannot be written; names the option.
     """
-    path = path.expanduser()
     try:
         _check_writable(path)
     except OSError as error:
@@ -120,7 +118,6 @@ def policy_there(option: str, path: Path) -> Path:
     """
     from adahi_ros.policies.backends import is_policy
 
-    path = path.expanduser()
     if not (is_policy(path) or path.exists()):
         raise ValueError(f"{option}: {path}, no such checkpoint")
     return path
@@ -172,10 +169,6 @@ def calibration_file(given: Path | None, name: str) -> Path | None:
     return asset(f"config/{name}.yaml") if shipped(f"config/{name}.yaml") else None
 
 
-def _at_home(value: list[Path] | None) -> list[Path] | None:
-    return None if value is None else [path.expanduser() for path in value]
-
-
 def _tried(param: CallbackParam, value: Path | None) -> Path | None:
     return None if value is None else tried(param.opts[0], value)
 
@@ -209,15 +202,16 @@ CalibrationFile = Annotated[
 ProfileName = Annotated[str, Option("--profile", help="A name of 'adahi lab link list', or a YAML file.")]
 
 Bags = Annotated[
-    list[Path], Argument(callback=_at_home, help="Bags: folders, or single .mcap or .db3 files.")
+    list[Path],
+    Argument(callback=each_bag, help="Bags: folders, or single .mcap or .db3 files. Or a folder of bags."),
 ]
 
 Recordings = Annotated[
     list[Path],
     Argument(
         metavar="BAGS...",
-        callback=_at_home,
-        help="Bags: folders, or single .mcap or .db3 files. Or LeRobotDatasets: folders.",
+        callback=each_bag,
+        help="Bags: folders, or single .mcap or .db3 files. Or folders of bags, or LeRobotDatasets.",
     ),
 ]
 

@@ -195,7 +195,7 @@ def _plans(robot_file: RobotFile, draft: Path, folder: Path | None) -> PlanFiles
     from adahi_lab.evaluation.loaded_policies import PLANS, PlanFiles, plans_in
 
     if folder is not None:
-        found = plans_in(folder.expanduser())
+        found = plans_in(folder)
         if found.plans is None:
             raise ValueError(f"--plans: {folder}, has no target; must be a folder with a target that plans")
         return found

@@ -10,7 +10,7 @@ import typer
 
 from adahi_lab.cli.options import JsonFile, tried
 from adahi_lab.cli.output import write_json
-from adahi_ros.cli.options import Incomplete, Namespace
+from adahi_ros.cli.options import Incomplete, Namespace, each_bag
 from adahi_ros.cli.terminal import command_line, say
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def report(
     sources: Annotated[
         list[Path] | None,
         typer.Argument(
+            callback=each_bag,
             help="Bags with draft_status, side by side. Or a folder of 'adahi lab table' and "
             "'adahi lab figures'. Default: results/paper.",
             metavar="[BAG]... | [FOLDER]",

@@ -15,7 +15,7 @@ from typer import Argument, Option
 from adahi_lab.cli import learning, options, task_options
 from adahi_lab.cli.output import progress, write_json
 from adahi_ros.cli.fields import with_fields
-from adahi_ros.cli.options import Overwrite, is_shipped, replaceable
+from adahi_ros.cli.options import Overwrite, each_bag, is_shipped, replaceable
 from adahi_ros.cli.terminal import command_line, say
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.registry import Registry
@@ -51,6 +51,7 @@ def train(
         list[Path] | None,
         Option(
             "--from-corrections",
+            callback=each_bag,
             help="Bags of runs: train the draft further on the target's recorded replies, and on the "
             "actions of a person who took over.",
         ),
@@ -81,9 +82,8 @@ def train(
         out = out if out is not None else Path("checkpoints") / name
         replaceable("--out", out / "draft.json", overwrite)
         old = partial(learning.old_lessons, name, recipe, demonstrations, dataset, workers)
-        bags = [path.expanduser() for path in corrections]
         learns = how.config(person_weight), how.most, seed or 0
-        write_json(json_file, learning.learn_from_bags(bags, name, old, out, runs, *learns))
+        write_json(json_file, learning.learn_from_bags(corrections, name, old, out, runs, *learns))
         return
     for option in FOR_CORRECTIONS:
         source = context.get_parameter_source(option)

@@ -56,7 +56,7 @@ def tune(
     out = out if out is not None else Path("results") / f"tune-{name}"
     out.mkdir(parents=True, exist_ok=True)
     given = storage if storage is not None else str(out / "study.db")
-    url = given if "://" in given else f"sqlite:///{Path(given).expanduser().resolve()}"
+    url = given if "://" in given else f"sqlite:///{Path(given).resolve()}"
     policies = PolicyFiles(base, "onnxruntime").load()
     found = calibration_in(options.calibration_file(calibration, name), name, policies)
     shown = without_password(given) if given == url else given

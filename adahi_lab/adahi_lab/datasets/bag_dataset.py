@@ -20,7 +20,7 @@ from adahi_lab.datasets.unrecorded_goals import OnMeasured, WholeActions
 from adahi_ros.bags.bag_reader import OnLoss, Received, read_bag
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recorded_topics import EPISODE_RESULT, INSTRUCTION, Kinds, topics_of
-from adahi_ros.bags.survey import BagPass
+from adahi_ros.bags.survey import BagPass, too_slow, usual_rate_hz
 from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.fields import NANOSECONDS, InputError, stamp_ns
@@ -36,6 +36,7 @@ TRAJECTORIES, SUMMARY, PICTURE, CONTRACT = (
     "dataset.png",
     "contract.yaml",
 )
+MOST_NAMED = 20  # bags that cannot be used
 OnBag = Callable[[Path], None]
 
 
@@ -118,8 +119,8 @@ def read_dataset(
             called with a warning that names them.
 
     Raises:
-        BagError: a bag cannot be used, or no step in any bag has an action. Or a part of the action is a ROS
-            action, and nothing replaces its goals.
+        BagError: bags cannot be used, their steps are slower than the contract's rate, or no step in any bag
+            has an action. Or a part of the action is a ROS action, and nothing replaces its goals.
     """
     whole = WholeActions(contract, on_measured)
     encode = encoder_of(contract)
@@ -133,17 +134,25 @@ def read_dataset(
             on_loss(loss)
 
     losses = None if on_loss is None else lost
+    unusable: list[str] = []
     for bag, path in enumerate(paths):
         on_bag(path)
         passed = _DatasetPass(contract, encode, totals, instruction)
         extras = beside(instruction is not None)
-        for received in read_bag(path, topics_of(contract), extras, namespace, losses):
-            passed.take(received)
+        try:
+            for received in read_bag(path, topics_of(contract), extras, namespace, losses):
+                passed.take(received)
+        except BagError as error:  # of hundreds of bags all that cannot be used are named at once
+            unusable.append(str(error))
+            continue
         found = passed.episodes(whole, keep_failures)
         steps_here = sum(map(len, found))
         totals.end_of_bag(path, namespace, steps_here)
         episodes += found
         bag_of += [bag] * steps_here
+    if unusable:
+        more = f"; and {len(unusable) - MOST_NAMED} more bags" if len(unusable) > MOST_NAMED else ""
+        raise BagError("; ".join(unusable[:MOST_NAMED]) + more)
     if not episodes:
         names = ", ".join(map(str, paths))
         raise BagError(
@@ -159,6 +168,8 @@ def read_dataset(
         np.stack([step.observation.image_features for step in steps]),
     )
     stamps_ns = np.array([step.observation.stamp_ns for step in steps], dtype=np.int64)
+    if slow := too_slow(usual_rate_hz(stamps_ns), contract):
+        raise BagError(f"contract: {slow} with an action")
     places = np.stack([np.array(bag_of), np.array([step.number for step in steps])], axis=1)
     instructions = () if instruction is None else tuple(step.instruction for step in steps)
     intervals_s = {topic: np.array(each) / NANOSECONDS for topic, each in totals.intervals_ns.items()}

@@ -35,6 +35,23 @@ def dataset(bag: Path, contract_file: Path, tmp_path_factory: pytest.TempPathFac
     return out
 
 
+def test_a_folder_of_bags_is_read_and_all_that_cannot_be_used_are_named(
+    bag: Path, contract_file: Path, tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    bags = tmp_path / "bags"
+    for number in (10, 2, 9):
+        shutil.copytree(bag, bags / f"episode_{number}")
+    made = ("data", "from-bag", bags, "--contract", contract_file, "--out", tmp_path / "data")
+    assert "data: 36 episodes, 1080 steps" in run(*made)
+    read = json.loads((tmp_path / "data/dataset.json").read_text())["bags"]
+    assert [Path(each["path"]).name for each in read] == [f"episode_{number}" for number in (2, 9, 10)]
+    for number in (2, 10):
+        (bags / f"episode_{number}/metadata.yaml").unlink()
+    said = fails(*made, "--overwrite")
+    for number in (2, 10):
+        assert f"{bags}/episode_{number}: no metadata.yaml: it was not closed; " in said
+
+
 @pytest.fixture(scope="module")
 def params(
     bag: Path, contract_file: Path, checkpoints: Path, tmp_path_factory: pytest.TempPathFactory
