@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,23 +14,35 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
-from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.common.graph import publishers_of, subscriptions_of
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.robot.other_publishers import TRAJECTORY
+from adahi_ros.safety.controller_report import ControllerReport
 
 UNKNOWN = "_NODE_NAME_UNKNOWN_"  # until DDS has discovered the subscription's node
 STATE_TOPIC = "controller_state"
 STATE = "control_msgs/msg/JointTrajectoryControllerState"
-FULL_SPEED = 0.99  # share; below, a controller lags behind the curve, and jumps ahead at each message
-AHEAD_S, BEHIND_S = 0.01, 0.02  # allowed of a controller's clock; a message in transit makes it seem behind
-STATES = 50  # of these the one with the shortest transit counts, where the controller seems behind
 MATCHED_S = 3.0  # until a controller that starts knows this node's publisher; earlier commands are lost
 PARTICIPANT = 12  # leading bytes of a GID, which a process has in all
-SILENT_S, SILENT_INTERVALS = 0.25, 5.0  # after so long without its state, a controller is gone
-SILENT_LOOKS = 5  # with fewer, this process stood still, and the states wait
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+@dataclass
+class _Taken:
+    """By whom a topic is taken.
+
+    Attributes:
+        report: of the controller.
+        by: the controller's subscriptions, and their nodes; None before one was seen.
+        there: all subscriptions then, of nodes with a known name.
+        lost: its controller is gone or silent.
+    """
+
+    report: ControllerReport
+    by: dict[bytes, str] | None = None
+    there: frozenset[bytes] = frozenset()
+    lost: bool = False
 
 
 class ControllerWatch:
@@ -63,17 +75,8 @@ class ControllerWatch:
     ) -> None:
         self._node, self._on_state, self._on_left = node, on_state, on_left
         self._measured = tuple(measured)
-        self._joints = {topic: frozenset(names) for topic, names in joints.items()}
         self._active, self._said = False, ("", True)
-        self._takes: dict[str, dict[bytes, str]] = {}  # the controller's subscriptions, by topic: their nodes
-        self._there: dict[str, frozenset[bytes]] = {}  # all subscriptions then, of nodes with a known name
-        self._faults: dict[str, str] = {}  # of the controllers' own states, by topic
-        self._spoke: dict[
-            str, tuple[float, float, int]
-        ] = {}  # when, how long after the one before, looks since
-        self._lost: set[str] = set()  # topics without a controller, or with a silent one
-        self._scaled: set[str] = set()  # topics with a controller that has published a scaling of speeds
-        self._ahead_s: dict[str, deque[float]] = {}  # how far its states' stamps were ahead of our clock
+        self._taken = {topic: _Taken(ControllerReport(_controller(topic), joints[topic])) for topic in joints}
         for topic in joints:
             if topic.endswith(TRAJECTORY) and _controller(topic):
                 self._watch_state(topic, opened)
@@ -89,28 +92,13 @@ class ControllerWatch:
         opened.callback(self._node.destroy_subscription, subscription)
 
     def _received(self, topic: str, message: Any) -> None:
-        missing = sorted(self._joints[topic].difference(message.joint_names))
-        has = f"{', '.join(missing)}; it has {shortened(', '.join(message.joint_names))}"
-        fault = f"{_controller(topic)} has no joint {has}" if missing else ""
-        scaling = getattr(message, "speed_scaling_factor", 0.0)
-        if scaling > 0.0:  # older controllers leave it at 0
-            self._scaled.add(topic)
-        if topic in self._scaled and not scaling >= FULL_SPEED:  # true of NaN
-            fault = fault or f"{_controller(topic)} runs at {scaling:.0%} of its speed, must be 100 %"
-        ahead_s = self._ahead_s.setdefault(topic, deque(maxlen=STATES))
-        sent_ns, now_ns = stamp_ns(message.header.stamp), self._node.get_clock().now().nanoseconds
-        if sent_ns and not self._node.get_parameter("use_sim_time").value:  # simulated time moves in steps
-            ahead_s.append((sent_ns - now_ns) / NANOSECONDS)
-            now_s = time.monotonic()
-            self._spoke[topic] = now_s, now_s - self._spoke.get(topic, (now_s,))[0], 0
-        else:
-            ahead_s.clear()
-        if ahead_s and (max(ahead_s) > AHEAD_S or (len(ahead_s) == STATES and max(ahead_s) < -BEHIND_S)):
-            apart = f"{1e3 * abs(max(ahead_s)):.0f} ms {'ahead' if max(ahead_s) > 0.0 else 'behind'}"
-            fault = fault or f"{_controller(topic)} has a clock that is {apart}; use chrony"
-        changes = bool(fault) != bool(self._faults.get(topic))
-        self._faults[topic] = fault
-        if changes and self._active:
+        report, sent_ns = self._taken[topic].report, stamp_ns(message.header.stamp)
+        comparable = sent_ns and not self._node.get_parameter("use_sim_time").value  # which moves in steps
+        ahead_ns = sent_ns - self._node.get_clock().now().nanoseconds
+        before, scaling = report.fault, getattr(message, "speed_scaling_factor", 0.0)
+        ahead_s = ahead_ns / NANOSECONDS if comparable else None
+        report.take(message.joint_names, scaling, ahead_s, time.monotonic())
+        if bool(report.fault) != bool(before) and self._active:
             self._on_left(topic, True, 0.0)  # at another speed or time, each braking message makes a jump
             self.compare_subscriptions()
 
@@ -122,19 +110,19 @@ class ControllerWatch:
     def end(self) -> None:
         """Look no more: nothing is commanded."""
         self._active = False
-        for known in (self._takes, self._there, self._lost):
-            known.clear()
+        self._taken = {topic: _Taken(each.report) for topic, each in self._taken.items()}
         self._say("", True)
 
     def compare_subscriptions(self) -> None:
         """Compare the subscriptions with those at the last look; called every period."""
         if self._active:
-            faults = [self._fault(topic) for topic in self._joints]
+            faults = [self._fault(topic) for topic in self._taken]
             self._say(*max(faults, key=lambda each: (bool(each[0]), each[1]), default=("", True)))
 
     def unnamed(self) -> list[str]:
         """Return the topics that no node takes that they are named after."""
-        return [topic for topic, takes in self._takes.items() if _controller(topic) not in takes.values()]
+        there = {topic: each.by for topic, each in self._taken.items() if each.by is not None}
+        return [topic for topic, by in there.items() if _controller(topic) not in by.values()]
 
     def _say(self, fault: str, known: bool) -> None:
         if self._said != (fault, known):
@@ -142,52 +130,45 @@ class ControllerWatch:
             self._on_state(fault, known)
 
     def _fault(self, topic: str) -> tuple[str, bool]:
-        found, before = subscriptions_of(self._node, topic), self._takes.get(topic)
+        taken, found = self._taken[topic], subscriptions_of(self._node, topic)
+        before = taken.by
         known = {gid: name for gid, name in found.items() if UNKNOWN not in name}
-        takes, there = self._taking(topic, known, before or {}), self._there.get(topic, frozenset())
+        takes = self._taking(topic, known, before or {})
         controller = next(iter((takes or before or {}).values()), _controller(topic))
         if before and not takes:
             self._lose(topic)
             return f"{controller} has ended", True
         if not found:
-            if self._takes.pop(topic, None) is not None:
+            if before is not None:
+                taken.by = None
                 self._on_left(topic, False, 0.0)
             return f"nothing subscribes to {topic}; start the controller", False
         if before is None and not takes and len(known) < len(found):
-            return self._faults.get(topic, ""), True
+            return taken.report.fault, True
         # One that was killed remains for DDS for a while. The name of one that comes may be known 3 s later,
         # but its process publishes its state, or that of the joints.
+        there = taken.there
         came = (takes or found).keys() - there
         if takes and before and (nameless := found.keys() - known.keys() - there):
             came |= {gid for gid in nameless if gid[:PARTICIPANT] in self._participants(topic)}
         changed = came or (not takes and there - found.keys())
-        self._takes[topic], self._there[topic] = takes, frozenset({*known, *came, *(there & found.keys())})
-        if before is not None and self._silent(topic) and not changed:
+        taken.by, taken.there = takes, frozenset({*known, *came, *(there & found.keys())})
+        if before is not None and taken.report.silent(time.monotonic()) and not changed:
             self._lose(topic)
             return f"{controller} is silent", True
-        self._lost.discard(topic)
+        taken.lost = False
         if before is None or not changed:
-            return self._faults.get(topic, ""), True
+            return taken.report.fault, True
         self._on_left(topic, False, MATCHED_S)
-        for of_former in (self._faults, self._ahead_s, self._spoke):
-            of_former.pop(topic, None)
-        self._scaled.discard(topic)
+        taken.report = ControllerReport(_controller(topic), taken.report.joints)
         text = f"{controller} has started" if takes else f"other programs subscribe to {topic} than before"
         return text, True
 
     def _lose(self, topic: str) -> None:
         """Leave a topic once."""
-        if topic not in self._lost:
-            self._lost.add(topic)
+        if not self._taken[topic].lost:
+            self._taken[topic].lost = True
             self._on_left(topic, False, 0.0)
-
-    def _silent(self, topic: str) -> bool:
-        if topic not in self._spoke:
-            return False
-        spoke_s, interval_s, looks = self._spoke[topic]
-        self._spoke[topic] = spoke_s, interval_s, looks + 1
-        longest_s = max(SILENT_S, SILENT_INTERVALS * interval_s)
-        return looks >= SILENT_LOOKS and time.monotonic() - spoke_s > longest_s
 
     def _participants(self, topic: str) -> set[bytes]:
         """Return the processes that publish the state of a topic's controller, or of the joints."""
