@@ -24,17 +24,22 @@ class ControllerReport:
 
     Attributes:
         fault: why it cannot follow the commands, for people; empty where it can.
-        joints: as given.
     """
 
     def __init__(self, controller: str, joints: Iterable[str]) -> None:
         self.fault = ""
-        self.joints = frozenset(joints)
-        self._controller = controller
+        self._controller, self._joints = controller, frozenset(joints)
         self._scales = False  # it has published a scaling of speeds; older ones leave it at 0
         self._ahead_s: deque[float] = deque(maxlen=STATES)
-        self._newest_s = self._interval_s = 0.0  # when it published, and how long after the one before
+        self._newest_s = 0.0  # when it published
+        self._intervals_s: deque[float] = deque(
+            [0.0], maxlen=STATES
+        )  # from one to the next; they may come in bursts
         self._looks: int | None = None  # since then; None for one without a time to compare
+
+    def afresh(self) -> ControllerReport:
+        """Return the report of a controller that starts in the place of this one."""
+        return ControllerReport(self._controller, self._joints)
 
     def take(self, joints: Iterable[str], scaling: float, ahead_s: float | None, now_s: float) -> None:
         """Take a state.
@@ -46,13 +51,14 @@ class ControllerReport:
             now_s: monotonic time.
         """
         has = list(joints)
-        missing = ", ".join(sorted(self.joints.difference(has)))
+        missing = ", ".join(sorted(self._joints.difference(has)))
         self._scales |= scaling > 0.0
         if ahead_s is None:
             self._ahead_s.clear()
         else:
             self._ahead_s.append(ahead_s)
-            self._interval_s = 0.0 if self._looks is None else now_s - self._newest_s
+            if self._looks is not None:
+                self._intervals_s.append(now_s - self._newest_s)
             self._newest_s, self._looks = now_s, 0
         nearest_s = max(self._ahead_s, default=0.0)
         if missing:
@@ -70,5 +76,5 @@ class ControllerReport:
         if self._looks is None:
             return False
         self._looks += 1
-        longest_s = max(SILENT_S, SILENT_INTERVALS * self._interval_s)
+        longest_s = max(SILENT_S, SILENT_INTERVALS * max(self._intervals_s))
         return self._looks > SILENT_LOOKS and now_s - self._newest_s > longest_s

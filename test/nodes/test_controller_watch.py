@@ -15,12 +15,13 @@ from controller_manager_msgs.msg import ControllerManagerActivity, NamedLifecycl
 from lifecycle_msgs.msg import State as Lifecycle
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.nodes.robot import controller_watch
+from adahi_ros.nodes.robot import command_sinks, controller_watch
 from adahi_ros.nodes.robot.controller_watch import PARTICIPANT
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from adahi_ros.safety.holds import Hold, State
@@ -231,6 +232,7 @@ def test_a_restarted_controller_is_noticed_before_its_name_is_known(
             ["/joint_states"],
             lambda fault, known: said.append(fault),
             lambda topic, follows, misses_s: left.append(topic),
+            lambda topic, stamp_ns: None,
             opened,
         )
         watch.begin()
@@ -352,6 +354,39 @@ def test_a_controller_of_unknown_name_is_left_where_it_or_hardware_is_off(
     manager.publish(ControllerManagerActivity(**{kind: [off]}))
     arm.says("'inactive', must be 'active'")
     assert np.isinf(policy._commands.guard._motion.rested).all()
+
+
+@pytest.mark.parametrize("speaks", [True, False], ids=["says what it follows", "silent"])
+def test_a_controller_that_acknowledges_nothing_is_waited_for(
+    speaks: bool, arm: ControlledArm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of ros2_control subscribe with best effort; what they say they follow is the message's stamp."""
+    monkeypatch.setattr(command_sinks, "MATCHED_S", DEADLINE_S if speaks else 2.0)
+    policy = arm.policy(active=False)
+    arm.controller = arm.node("arm_controller")
+    best_effort = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+    arm.controller.create_subscription(JointTrajectory, TOPIC, lambda message: None, best_effort)
+    arm.record()
+    state = arm.state_publisher()
+    follows = False
+
+    def speak() -> None:
+        now = arm.controller.get_clock().now()
+        message = JointTrajectoryControllerState(joint_names=JOINTS, header=Header(stamp=now.to_msg()))
+        if follows and arm.commands:
+            passed = now - Time.from_msg(arm.commands[-1].header.stamp)
+            message.reference.time_from_start = passed.to_msg()
+        state.publish(message)
+
+    arm.nodes.every(0.02, speak)
+    assert arm.observer.change_state("draft_policy", "activate", DEADLINE_S)
+    arm.runs()
+    arm.wait(lambda: len(arm.commands) > 10, "commands")
+    places = [list(each.points[-1].positions) for each in arm.commands]
+    np.testing.assert_allclose(places, np.broadcast_to(AT, (len(places), 2)), atol=1e-9)
+    assert not policy._commands._reaches()
+    follows = speaks
+    arm.moves()
 
 
 def test_motion_begins_once_a_command_has_reached_the_controller(

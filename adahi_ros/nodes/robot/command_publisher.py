@@ -85,9 +85,8 @@ class CommandPublisher:
         judges = named_command_limits(named, what)
         self.guard = Guard(envelope, config, permission, time.monotonic(), judges)
         self.measured = measured
-        self.commands = Commands(
-            self.guard, contract.action, measured, self._reaches if interpolated else None
-        )
+        reaches = self._reaches if any(topic.catches_up for topic in self._topics) else None
+        self.commands = Commands(self.guard, contract.action, measured, reaches)
         joints = self._joints = {
             node.resolve_topic_name(sink.topic): part.names
             for sink, part in zip(self._sinks, parts, strict=True)
@@ -110,7 +109,8 @@ class CommandPublisher:
             opened,
         )
         states = {node.resolve_topic_name(topic) for topic in measured.topics.values()}
-        self._controllers = ControllerWatch(node, joints, states, self._on_controllers, self._leave, opened)
+        watched = self._on_controllers, self._leave, self._on_followed
+        self._controllers = ControllerWatch(node, joints, states, *watched, opened)
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # runs before its publishers are destroyed
@@ -204,6 +204,8 @@ class CommandPublisher:
 
     def brake_if_held(self) -> None:
         """Hold the robot if due; called every control period, and when the permission changes."""
+        for topic in self._topics:
+            topic.look()
         self._controllers.compare_subscriptions()
         self._brake(self.commands.brake_if_held, self.guard.active)
 
@@ -288,6 +290,11 @@ class CommandPublisher:
 
     def _reaches(self) -> bool:
         return all(topic.reaches() for topic in self._topics)
+
+    def _on_followed(self, name: str, stamp_ns: int) -> None:
+        for topic in self._topics:
+            if self._node.resolve_topic_name(topic.topic) == name:
+                topic.followed(stamp_ns)
 
     def _on_controllers(self, fault: str, known: bool) -> None:
         self.guard.permission.driver(fault, known, "controllers")

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections import deque
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, Protocol
@@ -11,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from adahi_ros.contract.commanded import Commanded, check_topics_apart
@@ -24,6 +27,10 @@ from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 
 LONGEST_MATCH_S = 1.0
+MATCHED_S = (
+    3.0  # until the other end knows this publisher, too; after a kill and a restart earlier commands are lost
+)
+STAMPS, SAME_NS = 100, 2_000_000  # commands that a controller may follow, and how exactly it says which one
 FAR_END_S = 0.05  # until the other end of a new connection has it too; the first command would be lost
 
 
@@ -90,7 +97,10 @@ class TopicSink:
         self._kind = message_type(messages.kind)
         self._out: Any = None
         self._log = ThrottledLog(node)
-        self._matched = 0  # subscriptions at the last command
+        self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
+        self._new_s = -math.inf  # when one was new, or this publisher was
+        self._stamps: deque[int] = deque(maxlen=STAMPS)  # of the commands since then
+        self._followed: set[int] = set()  # of them
         opened.callback(self.close)
 
     def open(self) -> None:
@@ -121,35 +131,62 @@ class TopicSink:
                     "by 'ros2 topic info --verbose'"
                 )
             time.sleep(FAR_END_S)
+        self._begin_with(out.get_subscription_count())
+
+    def look(self) -> None:
+        """Note whether there are new subscriptions; called every period."""
+        count = 0 if self._out is None else self._out.get_subscription_count()
+        if count > self._seen:
+            self._begin_with(count)
+        self._seen = count
+
+    def _begin_with(self, count: int) -> None:
+        self._seen, self._new_s = count, time.monotonic()
+        self._stamps.clear()
+        self._followed.clear()
+
+    def followed(self, stamp_ns: int) -> None:
+        """Note the stamp of the curve that the controller follows, as it says."""
+        self._followed.update(each for each in self._stamps if abs(each - stamp_ns) <= SAME_NS)
 
     def close(self) -> None:
         """End the publisher."""
         if self._out is not None:
             self._node.destroy_publisher(self._out)
-            self._out, self._matched = None, 0
+            self._out, self._matched, self._seen = None, 0, 0
 
     def reaches(self) -> bool:
-        """Return whether a command has reached all present subscriptions.
+        """Return whether commands reach all present subscriptions.
 
         Until then a controller may miss commands, and would catch up with all of them at once. One that hangs
-        is gone for DDS some seconds later.
+        is gone for DDS some seconds later. One with best effort, as those of ros2_control, acknowledges
+        nothing: it says itself which curves it follows, or has time to know this publisher.
         """
         out = self._out
-        if out is None or not self.interpolated:
+        if out is None or not self.catches_up:
             return True
-        if out.get_subscription_count() > self._matched:
+        self.look()
+        if not 0 < self._seen <= self._matched:
             return False
-        if out.wait_for_all_acked(Duration()):
+        if not out.wait_for_all_acked(Duration()):
+            text = f"waits: not every subscription of {out.topic_name} has acknowledged a command yet"
+            self._log.warning("reaches", text)
+            return False
+        # Two, because what a controller follows of its own may have begun at the time of a command.
+        if len(self._followed) > 1 or time.monotonic() > self._new_s + MATCHED_S:
             return True
-        text = f"waits: not every subscription of {out.topic_name} has acknowledged a command yet"
-        self._log.warning("reaches", text)
-        return False
+        found = self._node.get_subscriptions_info_by_topic(out.topic_name)
+        return all(each.qos_profile.reliability == ReliabilityPolicy.RELIABLE for each in found)
+
+    @property
+    def catches_up(self) -> bool:
+        """Whether a controller that misses commands is then asked for their distance at once."""
+        return self._what.field == "positions" and not self._lockstep
 
     @property
     def interpolated(self) -> bool:
         """Whether a controller interpolates its commands."""
-        trajectory = self._messages.kind == JointTrajectorySink.kind and self._what.field == "positions"
-        return trajectory and not self._lockstep
+        return self._messages.kind == JointTrajectorySink.kind and self.catches_up
 
     def send(self, command: np.ndarray, stamp_ns: int, curve: Curve | None = None) -> None:
         what, messages = self._what, self._messages
@@ -159,6 +196,7 @@ class TopicSink:
         sent = Command(what.names, what.field, command, self._period_s, stamp_ns, curve)
         if self._out is not None:
             self._matched = self._out.get_subscription_count()
+            self._stamps.append(stamp_ns)
             self._out.publish(messages.message(sent, new_message))
 
     def hold(self) -> None:

@@ -17,13 +17,13 @@ from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.nodes.common.graph import publishers_of, subscriptions_of
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import message_type
+from adahi_ros.nodes.robot.command_sinks import MATCHED_S
 from adahi_ros.nodes.robot.other_publishers import TRAJECTORY
 from adahi_ros.safety.controller_report import ControllerReport
 
 UNKNOWN = "_NODE_NAME_UNKNOWN_"  # until DDS has discovered the subscription's node
 STATE_TOPIC = "controller_state"
 STATE = "control_msgs/msg/JointTrajectoryControllerState"
-MATCHED_S = 3.0  # until a controller that starts knows this node's publisher; earlier commands are lost
 PARTICIPANT = 12  # leading bytes of a GID, which a process has in all
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
@@ -61,6 +61,7 @@ class ControllerWatch:
         on_left: called with a topic that must not be braked, because its controller has ended, is another one
             from now on, or has a fault; with whether the controller may still follow commands, and for how
             long it may miss them.
+        on_followed: called with a topic, and the stamp of the message that its controller says it follows.
         opened: closes it.
     """
 
@@ -71,9 +72,10 @@ class ControllerWatch:
         measured: Iterable[str],
         on_state: Callable[[str, bool], None],
         on_left: Callable[[str, bool, float], None],
+        on_followed: Callable[[str, int], None],
         opened: ExitStack,
     ) -> None:
-        self._node, self._on_state, self._on_left = node, on_state, on_left
+        self._node, self._on_state, self._on_left, self._on_followed = node, on_state, on_left, on_followed
         self._measured = tuple(measured)
         self._active, self._said = False, ("", True)
         self._taken = {topic: _Taken(ControllerReport(_controller(topic), joints[topic])) for topic in joints}
@@ -93,6 +95,7 @@ class ControllerWatch:
 
     def _received(self, topic: str, message: Any) -> None:
         report, sent_ns = self._taken[topic].report, stamp_ns(message.header.stamp)
+        self._on_followed(topic, sent_ns - stamp_ns(message.reference.time_from_start))
         comparable = sent_ns and not self._node.get_parameter("use_sim_time").value  # which moves in steps
         ahead_ns = sent_ns - self._node.get_clock().now().nanoseconds
         before, scaling = report.fault, getattr(message, "speed_scaling_factor", 0.0)
@@ -105,12 +108,12 @@ class ControllerWatch:
     def begin(self) -> None:
         """Look from now on: the node is active."""
         self._active = True
+        self._taken = {topic: _Taken(each.report.afresh()) for topic, each in self._taken.items()}
         self.compare_subscriptions()
 
     def end(self) -> None:
         """Look no more: nothing is commanded."""
         self._active = False
-        self._taken = {topic: _Taken(each.report) for topic, each in self._taken.items()}
         self._say("", True)
 
     def compare_subscriptions(self) -> None:
@@ -160,7 +163,7 @@ class ControllerWatch:
         if before is None or not changed:
             return taken.report.fault, True
         self._on_left(topic, False, MATCHED_S)
-        taken.report = ControllerReport(_controller(topic), taken.report.joints)
+        taken.report = taken.report.afresh()
         text = f"{controller} has started" if takes else f"other programs subscribe to {topic} than before"
         return text, True
 
