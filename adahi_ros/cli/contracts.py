@@ -72,10 +72,11 @@ def check(
 ) -> None:
     """Check a contract and show what it makes; of a bag, how much, and what is refused.
 
-    Exit code 1: a bag has no observation, two publishers measure one commanded joint, or the target does not
-    fit.
+    Exit code 1: a bag has no observation, samples slower than fps or another action topic, or cannot be read;
+    two publishers measure one commanded joint; or the target does not fit.
     """
-    from adahi_ros.bags.survey import survey_bag
+    from adahi_ros.bags.definitions import BagError
+    from adahi_ros.bags.survey import survey_bag, too_slow
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.robot.compatibility import named_values
 
@@ -91,10 +92,19 @@ def check(
         say(f"  {line}")
         wrong |= "must be" in line
     for bag in bags or ():
-        with console.status(f"reading {bag}"):
-            found = survey_bag(bag, read, namespace, say if incomplete else None)
-        for line in (*_found(bag, found, read), *_unrecorded(bag, read, namespace, incomplete)):
+        try:
+            with console.status(f"reading {bag}"):
+                found = survey_bag(bag, read, namespace, say if incomplete else None)
+        except BagError as error:
+            if len(bags or ()) == 1:
+                raise
+            say(f"error: {error}")  # the others may be good
+            wrong = True
+            continue
+        slow, absent = too_slow(found.rate_hz, read), list(_unrecorded(bag, read, namespace, incomplete))
+        for line in (*_found(bag, found), *([f"  warning: {slow}"] if slow else ()), *absent):
             say(line)
+        wrong |= bool(slow) or any("warning" in line for line in absent)
         for sink in read.action.sinks:
             if sink.is_ros_action:
                 say(f"  {sink.key}: goals of a ROS action are in no bag, and are not counted")
@@ -274,17 +284,13 @@ def _unrecorded(bag: Path, contract: Contract, namespace: str, incomplete: bool)
             yield f"  {'warning: ' if has else ''}{name}: the action's topic is not in the bag{has}"
 
 
-def _found(bag: Path, found: BagSurvey, contract: Contract) -> Iterator[str]:
+def _found(bag: Path, found: BagSurvey) -> Iterator[str]:
     """Yield lines: how many observations and actions a bag has for a contract."""
-    from adahi_ros.bags.survey import too_slow
-
     yield f"{bag}: {found.observations} observations, {found.actions} actions"
     for count, first in (*found.refused.values(), *found.missed.values()):
         yield f"  {count} times {first}"
     if not (found.refused or found.missed):
         yield "  nothing was refused"
-    if slow := too_slow(found.rate_hz, contract):
-        yield f"  warning: {slow}"
     yield from (f"  {fault}" for fault in found.measured_twice)
     yield from (f"  warning: {fault}" for fault in found.picture_faults)
     for topic, count in found.repeated.items():

@@ -79,6 +79,8 @@ def init(
 
     if unit not in UNITS:
         raise ValueError(f"--unit: {unit!r}, must be one of {', '.join(UNITS)}")
+    if calibration is not None and driver in DRIVERS and unit != "range":
+        raise ValueError(f"--calibration: {calibration}, must be left out for degrees; --unit range needs it")
     written = [out / name for name in NAMES]
     for path in written:
         if path.exists() and not overwrite:
@@ -88,6 +90,8 @@ def init(
     if own.pads:  # any size fits: the one that it learned from shows as much, with the same borders
         own = replace(own, images={key: _size(info, key, size) for key, size in own.images.items()})
     contract = _contract(own, info, driver, motors, unit)
+    if lacks := [key for key in own.images if info and key not in info["features"]]:
+        raise ValueError(f"--dataset: {dataset}, lacks {', '.join(lacks)}; must be the policy's own")
     kind = str(info.get("robot_type") or SO101[0])
     if limits is None and driver in DRIVERS and not kind.startswith(SO101):
         raise ValueError(
@@ -104,6 +108,7 @@ def init(
     if own.pads:
         target["images"] = {key: {"size": list(size), "padded": True} for key, size in own.images.items()}
     parameters = _parameters(own, read.rate_hz, written[0], reply_s)
+    known = load_limits(limits_path(limits), read.commanded_names)  # refuses before anything is written
     for path, values in zip(written, (contract, target, parameters, _slow(limits_path(limits))), strict=True):
         _write(path, values)
     say("\n".join(f"written: {path}" for path in written))
@@ -116,7 +121,7 @@ def init(
         say(f"the policy reads an instruction: set the parameter instruction in {written[2]}")
     signature, observed, acted = described_by_files(out, target)
     described = Description("lerobot", "replace", signature, feature_ranges=observed, action_ranges=acted)
-    wants = wants_of_plans(read, load_limits(limits_path(limits), read.commanded_names))
+    wants = wants_of_plans(read, known)
     if fault := wants.mismatch(described):
         say(f"does not fit: {fault}")
         raise Exit(1)
@@ -231,8 +236,8 @@ def _joints(info: dict[str, Any], feature: str, selects: list[list[str]], size: 
         if joint not in known:
             raise ValueError(
                 f"{feature}: {joint!r}{nearest(joint, known)}, must be one of the driver's: "
-                f"{', '.join(known)}; rename it in a copy of the dataset's meta/info.json, and compare "
-                "the unit"
+                f"{', '.join(known)}; of another arm give the contract, --driver CONTRACT.yaml; or rename it "
+                "in a copy of the dataset's meta/info.json, and compare the unit"
             )
     if len(joints) != size:
         raise ValueError(f"{feature}: {', '.join(joints)}, must be the {size} entries that the policy has")

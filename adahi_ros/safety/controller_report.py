@@ -38,7 +38,7 @@ class ControllerReport:
         self._looks: int | None = None  # since then; None for one without a time to compare
 
     def afresh(self) -> ControllerReport:
-        """Return the report of a controller that starts in the place of this one."""
+        """Return the report of a controller that starts instead of this one."""
         return ControllerReport(self._controller, self._joints)
 
     def take(self, joints: Iterable[str], scaling: float, ahead_s: float | None, now_s: float) -> None:

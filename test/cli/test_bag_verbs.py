@@ -70,13 +70,21 @@ def test_a_contract_is_checked_alone_and_against_a_bag(bag: Path, contract_file:
     assert "360 times task_state.state: 4 values, expected 50" in other
 
 
+def checked(contract: Path, *bags: Path) -> str:
+    """Return what `contract check` says of bags with which something is wrong."""
+    words = ["contract", "check", contract, *(word for bag in bags for word in ("--bag", bag))]
+    result = CliRunner().invoke(app, [str(each) for each in words], catch_exceptions=False)
+    assert result.exit_code == 1
+    return str(result.output)
+
+
 def test_an_action_topic_that_is_not_in_the_bag_is_named(
     bag: Path, contract_values: dict[str, Any], tmp_path: Path
 ) -> None:
     path, values = tmp_path / "arm.yaml", copy.deepcopy(contract_values)
     values["actions"]["action"]["channel"]["topic"] = "comand"
     path.write_text(yaml.safe_dump(values))
-    output = run("contract", "check", path, "--bag", bag)
+    output = checked(path, bag)
     assert "  warning: /comand: the action's topic is not in the bag; of its type it has /command\n" in output
     assert "fps" not in output
 
@@ -87,9 +95,12 @@ def test_samples_that_are_slower_than_the_contract_are_named(
     path, values = tmp_path / "arm.yaml", {**contract_values, "fps": 50.0}
     path.write_text(yaml.safe_dump(values))
     fault = "fps: 50, must be at most the rate of the samples, which make 20 steps per second"
-    assert f"  warning: {fault}\n" in run("contract", "check", path, "--bag", bag)
+    none = tmp_path / "none"
+    output = checked(path, none, bag)
+    assert f"error: {none}: no such bag\n" in output
+    assert f"  warning: {fault}\n" in output
     made = ("data", "from-bag", bag, "--contract", path, "--out", tmp_path / "data")
-    assert fails(*made) == f"contract: {fault} with an action"
+    assert fails(*made) == f"{bag}: {fault} with an action"
     assert not (tmp_path / "data").exists()
 
 

@@ -45,9 +45,9 @@ def act(folder: Path, low: list[float] = LOW, high: list[float] = HIGH, **change
 
 def dataset(folder: Path, names: list[str], fps: int = 30, acted: list[str] | None = None) -> Path:
     spelt = {STATE: names, "action": acted or names}
-    features = {
-        key: {"shape": [6], "names": [f"{each}.pos" for each in value]} for key, value in spelt.items()
-    }
+    features: dict[str, Any] = {name: {"shape": [480, 640, 3]} for name in CAMERAS}
+    for key, value in spelt.items():
+        features[key] = {"shape": [6], "names": [f"{each}.pos" for each in value]}
     (folder / "meta").mkdir(parents=True)
     (folder / "meta/info.json").write_text(json.dumps({"fps": fps, "features": features}))
     return folder
@@ -184,18 +184,22 @@ def test_a_calibration_makes_ranges_of_joints_and_zeros_of_other_drivers(
     assert "elbow_flex: {}, must have range_min" in fails("lerobot", "init", *given, tmp_path / "no")
 
 
-def test_lerobots_own_driver_has_lerobots_numbers(tmp_path: Path, run: Run) -> None:
+def test_lerobots_own_driver_has_lerobots_numbers(tmp_path: Path, run: Run, fails: Fails) -> None:
     calibration = tmp_path / "my_arm.json"
     calibration.write_text(json.dumps(MOTORS))
     given = "--dataset", dataset(tmp_path / "data", ["gripper", *JOINTS[:5]])
     contracts = {}
     for unit, ends in (("degrees", (LOW, HIGH)), ("range", ([0.0] + [-70.0] * 5, [100.0] + [70.0] * 5))):
         out = tmp_path / unit
-        options = "--out", out / "arm", "--calibration", calibration, "--unit", unit
+        options = ["--out", out / "arm", "--unit", unit]
+        options += ["--calibration", calibration] if unit == "range" else []
         assert (
             "does not fit" not in run("lerobot", "init", act(out / "policy", *ends), *given, *options).output
         )
         contracts[unit] = load_contract(str(out / "arm/contract.yaml"))
+    unused = "--out", tmp_path / "new", "--calibration", calibration
+    said = fails("lerobot", "init", tmp_path / "degrees/policy", *given, *unused)
+    assert "my_arm.json, must be left out for degrees; --unit range needs it" in said
     assert [each.channel.topic for each in contracts["degrees"].cameras] == [
         "front/image_raw/compressed",
         "wrist/image_raw/compressed",
@@ -238,9 +242,12 @@ def test_images_of_a_policy_that_pads_are_as_large_as_in_its_data(
     sizes = [(each.rows, each.columns) for each in load_contract(str(out / "contract.yaml")).cameras]
     signature, *_ = described_by_files(out, yaml.safe_load((out / "target.yaml").read_text()))
     assert [(each.rows, each.columns) for each in signature.images] == sizes == [(480, 640), (240, 320)]
-    info["features"][CAMERAS[1]] = {"shape": [3]}
+    del info["features"][CAMERAS[1]]
     path.write_text(json.dumps(info))
     given = "lerobot", "init", folder, "--out", tmp_path / "other", "--dataset", tmp_path / "data"
+    assert f"lacks {CAMERAS[1]}; must be the policy's own" in fails(*given)
+    info["features"][CAMERAS[1]] = {"shape": [3]}
+    path.write_text(json.dumps(info))
     assert f"{CAMERAS[1]}.shape: [3], must be [rows, columns, 3]" in fails(*given)
 
 

@@ -145,6 +145,8 @@ def distill(
         unseen = split(planned.data, chosen, held_out)[1]
         asking = ask_by_expected_error(planned, corrector, policy.digest, unseen, chosen)
         limits = limits_of_task(read.robot_type)
+        # A request with images is many packets: DDS repeats lost ones.
+        sent = {"reliability": "reliable"} if read.images_for_target else {}
         robot = {
             "checkpoint": str((out / DRAFT).resolve()) if with_draft else "",
             "contract": str(contract_path(contract).resolve()),
@@ -153,10 +155,11 @@ def distill(
             "execution_horizon": planned.horizon,
             "wait_policy": "ahead",
             "gate": {"name": GATE, "threshold": asking.threshold},
-            "verification": {"jpeg_quality": jpeg_quality},
+            "verification": {"jpeg_quality": jpeg_quality, **sent},
             "instruction": instruction,
         }
         verifier = {"checkpoint": str(where.resolve()), "rule": {"name": "replace"}}
+        verifier |= {"verification": sent} if sent else {}
         for name in list(intents)[:1]:
             file = str((out / name).resolve())
             verifier |= {"intent": file} if name == INTENT else {}

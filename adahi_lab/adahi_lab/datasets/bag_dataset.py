@@ -119,7 +119,7 @@ def read_dataset(
             called with a warning that names them.
 
     Raises:
-        BagError: bags cannot be used, their steps are slower than the contract's rate, or no step in any bag
+        BagError: bags cannot be used, or have steps slower than the contract's rate, or no step in any bag
             has an action. Or a part of the action is a ROS action, and nothing replaces its goals.
     """
     whole = WholeActions(contract, on_measured)
@@ -146,6 +146,9 @@ def read_dataset(
             unusable.append(str(error))
             continue
         found = passed.episodes(whole, keep_failures)
+        here_ns = [step.observation.stamp_ns for episode in found for step in episode]
+        if slow := too_slow(usual_rate_hz(np.array(here_ns)), contract):
+            unusable.append(f"{path}: {slow} with an action")
         steps_here = sum(map(len, found))
         totals.end_of_bag(path, namespace, steps_here)
         episodes += found
@@ -168,8 +171,6 @@ def read_dataset(
         np.stack([step.observation.image_features for step in steps]),
     )
     stamps_ns = np.array([step.observation.stamp_ns for step in steps], dtype=np.int64)
-    if slow := too_slow(usual_rate_hz(stamps_ns), contract):
-        raise BagError(f"contract: {slow} with an action")
     places = np.stack([np.array(bag_of), np.array([step.number for step in steps])], axis=1)
     instructions = () if instruction is None else tuple(step.instruction for step in steps)
     intervals_s = {topic: np.array(each) / NANOSECONDS for topic, each in totals.intervals_ns.items()}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ def save_filmed(
         ImportError: LeRobot is not installed; says what to install.
         ValueError: the rate is no whole number, as LeRobot needs it.
     """
+    os.environ.setdefault("SVT_LOG", "1")  # errors alone, of 70 lines for each video
     try:
         from lerobot.datasets.lerobot_dataset import LeRobotDataset
     except ModuleNotFoundError as error:

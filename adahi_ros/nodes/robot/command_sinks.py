@@ -172,7 +172,7 @@ class TopicSink:
             text = f"waits: not every subscription of {out.topic_name} has acknowledged a command yet"
             self._log.warning("reaches", text)
             return False
-        # Two, because what a controller follows of its own may have begun at the time of a command.
+        # Two, because what a controller follows of its own may have started at the time of a command.
         if len(self._followed) > 1 or time.monotonic() > self._new_s + MATCHED_S:
             return True
         found = self._node.get_subscriptions_info_by_topic(out.topic_name)

@@ -38,6 +38,7 @@ from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.camera_messages import to_compressed
 from adahi_ros.safety.commanded_arm import CommandedArm
 from adahi_ros.safety.takeover import COMMAND
+from adahi_ros.start import STOPPED
 
 POSITION = ".pos"  # the end of LeRobot's names of positions
 TYPED = ("--robot.type", "--robot", "--config_path", "--help", "-h")  # with one of them, no type is missing
@@ -263,8 +264,11 @@ def main() -> None:
     """Run the node as a process: arguments of LeRobot's before those of ROS."""
     at = [*sys.argv, "--ros-args"].index("--ros-args")
     sys.argv, given = ["adahi lerobot drive", *sys.argv[1:at]], sys.argv[at:]  # LeRobot's help names it
-    with leaving_on(signal.SIGINT, signal.SIGTERM):
-        make = partial(LeRobotArm, partial(make_devices, read_settings()))
+    try:
+        with leaving_on(signal.SIGINT, signal.SIGTERM):
+            make = partial(LeRobotArm, partial(make_devices, read_settings()))
+    except KeyboardInterrupt:  # during LeRobot's imports, whose handler is Python's own
+        sys.exit(STOPPED)
     sys.argv[1:] = given
     sys.exit(run(make, __doc__ or "", LeRobotArmParameters, last_words=LeRobotArm.hold))
 
