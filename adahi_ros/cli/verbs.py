@@ -14,6 +14,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
     {
         "watch": "adahi_ros.cli.top:top",
         "doctor": "adahi_ros.cli.doctor:doctor",
+        "enable": "adahi_ros.cli.deadman:enable",
         "contract write": "adahi_ros.cli.contracts:write",
         "contract check": "adahi_ros.cli.contracts:check",
         "contract mock": "adahi_ros.cli.mock_arm:mock",
@@ -31,7 +32,10 @@ VERBS: Registry[Callable[..., None]] = Registry(
 
 
 OURS = VerbHelp(
-    panels={"Start": ("watch", "doctor"), "Robot": ("contract", "lerobot", "record", "bag", "serve", "keys")},
+    panels={
+        "Start": ("watch", "doctor"),
+        "Robot": ("enable", "contract", "lerobot", "record", "bag", "serve", "keys"),
+    },
     groups={
         "contract": "Contracts: what a robot's observation and action are made of.",
         "lerobot": "Policies and arms of LeRobot's: the files of a robot, and a driver.",

@@ -267,7 +267,7 @@ def main() -> None:
     try:
         with leaving_on(signal.SIGINT, signal.SIGTERM):
             make = partial(LeRobotArm, partial(make_devices, read_settings()))
-    except KeyboardInterrupt:  # during LeRobot's imports, whose handler is Python's own
+    except KeyboardInterrupt:  # LeRobot's imports leave the signal to Python
         sys.exit(STOPPED)
     sys.argv[1:] = given
     sys.exit(run(make, __doc__ or "", LeRobotArmParameters, last_words=LeRobotArm.hold))
