@@ -153,7 +153,7 @@ class Diagnosis:
         verifiers: Mapping[str, object],
         now_s: float,
         now_ns: int,
-        person: str = "",
+        still: str = "",
     ) -> Health:
         """Return level, message and figures by name.
 
@@ -166,7 +166,8 @@ class Diagnosis:
             verifiers: requests and replies of each of several verifiers, by name.
             now_s: the time.
             now_ns: the time on the clock of the observations' stamps.
-            person: why a person who has the arm does not move it; empty where none has it, or one does.
+            still: why the arm does not move though it may: a person has it, or a joint is outside of its
+                limits; empty where it does.
         """
         totals, fallbacks, estimate = loop.totals, loop.totals.fallbacks, session.estimate(now_s)
         if (slow := loop.plan_fault) and not self._slow:
@@ -206,7 +207,7 @@ class Diagnosis:
             "stopped": stopped,
             **{f"safety.{name}": count for name, count in interventions.items()},
         }
-        held = "stopped by the operator" if stopped else person if enabled else "not enabled"
+        held = "stopped by the operator" if stopped else still if enabled else "not enabled"
         return Health(*self._verdict(session, held, loop.fallback, slow, before, now), figures)
 
     def _verdict(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adahi_ros.contract.contract import Action, MeasuredPositions
-from adahi_ros.safety.guard import HELD, Guard
+from adahi_ros.safety.guard import Guard
 from adahi_ros.safety.intervention import Intervention
 
 AT_REST = "at rest"
@@ -240,7 +240,7 @@ class Commands:
         changed = self._published is None or self._guard.reported != self._published[-1]
         if not interventions or (command is None and not changed):
             return Outgoing(command, action)
-        held = not HELD.isdisjoint(interventions) and changed and not self._closed
+        held = self._guard.holding and changed and not self._closed
         warning = f"held: {self._guard.reason(now_s)}" if held else ""
         return Outgoing(command, action, self.record(now_s, warning))
 

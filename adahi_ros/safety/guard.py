@@ -109,7 +109,8 @@ class Guard:
         self._why: Intervention | None = None  # it is held
         self._held = True  # the next action ends a hold
         self._interrupted = False  # plans from before the hold are outdated
-        self._outside = False  # a position is far outside of its limits
+        self.outside = ""
+        """A joint that is far outside of its limits, for people; empty without one."""
         self._sink_fault = ""
         self._commanded: np.ndarray | None = None
         self._owed: tuple[np.ndarray, np.ndarray | None, float | None] | None = None
@@ -128,7 +129,7 @@ class Guard:
     @property
     def holding(self) -> bool:
         """Whether the last command, or its absence, was to hold the robot."""
-        return self._outside or not HELD.isdisjoint(self.interventions)
+        return bool(self.outside) or not HELD.isdisjoint(self.interventions)
 
     def enabled(self, now_s: float) -> bool:
         """Whether it may move the robot."""
@@ -188,7 +189,7 @@ class Guard:
             held = sorted(each.name.lower() for each in self.interventions if each in HELD)
             if self._refused_by is not None and Intervention.WORKSPACE in self.interventions:
                 held = [self._refused_by]
-            return ", ".join(held) if held else ("position" if self._outside else "")
+            return ", ".join(held) if held else (self.outside and f"position: {self.outside}")
         name, detail = REPORTED_AS[hold].name.lower(), self.permission.holds.text(hold)
         return f"{name}: {detail}" if detail else name
 
@@ -291,8 +292,11 @@ class Guard:
             return None
         low, high = self._envelope.limits.far  # NaN is not outside
         with np.errstate(invalid="ignore"):
-            self._outside = measured is not None and bool(((measured < low) | (measured > high)).any())
-        if self._outside:
+            far = np.zeros(0, bool) if measured is None else (measured < low) | (measured > high)
+        self.outside = ""
+        if measured is not None and far.any():
+            self.outside = self._envelope.limits.place(int(far.argmax()), measured)
+        if self.outside:
             return self._stand(Intervention.POSITION, now_s)
         motion = self._motion
         if now_s - motion.left_s < self._settled_s:

@@ -63,6 +63,11 @@ class Limits:
         for name, low, high in zip(self.names, self.position_low, self.position_high, strict=True):
             check_order(f"{name}.position", low, high)
 
+    def place(self, joint: int, measured: np.ndarray) -> str:
+        """Return where a joint is, of measured positions (A,), and what its limits allow, for people."""
+        allowed = f"{self.position_low[joint]:.4g} to {self.position_high[joint]:.4g}"
+        return f"{self.names[joint]} is {measured[joint]:.4g}, its limits are {allowed}"
+
     @cached_property
     def far(self) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest positions (A,), beyond which a robot is far outside of its limits.

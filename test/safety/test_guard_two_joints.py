@@ -82,7 +82,7 @@ def test_one_joint_far_outside_holds_the_arm_and_repeats_nothing() -> None:
     assert arm.act(*near, measured=near) == list(near)
     arm.wait(3)
     assert arm.act(*near, measured=(0.5, -3.7)) is None
-    assert arm.guard.reason(arm.now_s) == "position"
+    assert arm.guard.reason(arm.now_s) == "position: b is -3.7, its limits are -3 to 3"
     assert arm.guard.repeat(arm.now_s) is None
 
 

@@ -460,7 +460,7 @@ class DraftPolicyNode(ManagedNode):
             self._transport.figures,
             now_s,
             self.get_clock().now().nanoseconds,
-            guard.permission.takeover.held(now_s),
+            guard.permission.takeover.held(now_s) or guard.outside,
         )
 
 
