@@ -87,7 +87,7 @@ def test_a_robot_has_the_verbs_for_robots_alone(robot: Path) -> None:
     listed = adahi(robot, "--help")
     assert listed.returncode == 0, listed.stderr
     verbs = set(re.findall(r"^│ (\w+)", listed.stdout, re.MULTILINE))
-    assert verbs == {"watch", "doctor", "contract", "lerobot", "record", "bag", "serve", "keys"}
+    assert verbs == {"watch", "doctor", "enable", "contract", "lerobot", "record", "bag", "serve", "keys"}
     other = adahi(robot, "report", "bag")
     assert other.stderr.startswith("adahi: report: no such command; other packages")
     checked = adahi(robot, "contract", "check", "so101")

@@ -29,6 +29,7 @@ UNITS = "correct `apply` in the contract (unit, sign, zero), the driver, or the 
 ORDER = "correct the order of `select` in the contract, or the driver's names of its joints"
 START = "start its driver, or correct topic or type in the contract"
 RUNS = "its driver runs: look at its log, and give qos in the contract as the driver has it (best_effort?)"
+BOOL = "std_msgs/msg/Bool"
 SERVER, GOAL = "/_action/send_goal", "_SendGoal"  # of a ROS action
 PICTURES = "docs/how_to/cameras.md"
 
@@ -64,6 +65,7 @@ class Robot:
         deadline_s: its parameter.
         simulated: it takes the time from /clock.
         shared: others may command, too.
+        enable: full name of the deadman's topic; empty where none is required.
     """
 
     node: str
@@ -78,6 +80,7 @@ class Robot:
     deadline_s: float
     simulated: bool = False
     shared: bool = False
+    enable: str = ""
 
 
 @dataclass(frozen=True)
@@ -249,6 +252,18 @@ def publishers(seen: Surroundings, robot: Robot) -> Findings:
         yield _ok("no other program commands or measures the same joints")
 
 
+def deadman(seen: Surroundings, robot: Robot) -> Findings:
+    """Look for a deadman on another topic than the robot's."""
+    if not robot.enable:
+        return
+    pressed, there = seen.published.get(robot.enable, ()), instead(robot.enable, BOOL, seen.published)
+    if pressed or not there.partition(" ")[0].endswith("/enable"):
+        yield _ok(f"{names_of(pressed)} presses it" if pressed else f"none on {robot.enable} yet")
+    else:
+        fault = f"nothing publishes {robot.enable}; there is {there}"
+        yield _warning(fault, "start the deadman in the robot's namespace: adahi enable --namespace ...")
+
+
 def units(seen: Surroundings, robot: Robot) -> Findings:
     """Compare the robot's numbers with its limits, and with those that the target learnt from."""
     if not len(seen.values):
@@ -367,7 +382,7 @@ def disk(seen: Surroundings) -> Findings:
 
 AROUND: tuple[Callable[[Surroundings], Findings], ...] = (domain, middleware)
 OF_ROBOT: tuple[Callable[[Surroundings, Robot], Findings], ...] = (
-    *(clocks, topics, observations, publishers, units),
+    *(clocks, topics, observations, publishers, deadman, units),
     *(limits, controller, verifier, round_trip, health),
 )
 OF_MACHINE: tuple[Callable[[Surroundings], Findings], ...] = (versions, gpu, disk)

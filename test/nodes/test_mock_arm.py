@@ -89,10 +89,16 @@ def test_it_shows_jpegs_where_the_contract_wants_them(
     assert from_image(seen[0]).shape == (480, 640, 3)
 
 
-def test_it_starts_within_the_limits_of_a_shipped_arm(make_node: Any) -> None:
+def test_it_starts_within_its_limits(make_node: Any, tmp_path: Path) -> None:
     arm = make_node(MockArm, given={"contract": "franka_panda"})
     assert arm.positions["panda_joint4"] < -0.5  # may not be 0
     assert arm.positions["panda_joint1"] == 0.0
+    joints = ["shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper"]
+    limits = {name: {"position": [-1.0, 1.0]} for name in joints} | {"elbow_flex": {"position": [1.0, 2.0]}}
+    path = tmp_path / "limits.yaml"
+    path.write_text(yaml.safe_dump({"limits": limits}))
+    arm = make_node(MockArm, given={"contract": "so101", "limits": str(path)})
+    assert (arm.positions["elbow_flex"], arm.positions["wrist_flex"]) == (1.5, 0.0)
 
 
 def test_what_it_cannot_read_is_named(make_node: Any, tmp_path: Path) -> None:

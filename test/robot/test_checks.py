@@ -196,6 +196,15 @@ def test_missing_limits_are_named() -> None:
     assert only("limits", robot=replace(ROBOT, limited="no limits")) == ("WARN", "no limits")
 
 
+def test_a_deadman_on_another_topic_is_named() -> None:
+    robot, pad = replace(ROBOT, enable="/arm/enable"), [Endpoint("/pad", "std_msgs/msg/Bool")]
+    seen = {"/joint_states": [DRIVER], "/pedal": pad}
+    assert not bad("deadman", replace(SEEN, published=seen), robot)
+    (found,) = bad("deadman", replace(SEEN, published={**seen, "/enable": pad}), robot)
+    assert found.text == "nothing publishes /arm/enable; there is /enable (/pad)"
+    assert not bad("deadman", replace(SEEN, published={**seen, "/arm/enable": pad}), robot)
+
+
 def test_commands_that_nobody_takes_are_named() -> None:
     near = "/arm_controler/joint_trajectory"
     other = replace(SEEN, subscribed={near: [Endpoint("/controller", TRAJECTORY)]})

@@ -205,7 +205,7 @@ class CommandPublisher:
     def brake_if_held(self) -> None:
         """Hold the robot if due; called every control period, and when the permission changes."""
         for topic in self._topics:
-            topic.look()
+            topic.count_subscriptions()
         self._controllers.compare_subscriptions()
         self._brake(self.commands.brake_if_held, self.guard.active)
 

@@ -133,7 +133,7 @@ class TopicSink:
             time.sleep(FAR_END_S)
         self._begin_with(out.get_subscription_count())
 
-    def look(self) -> None:
+    def count_subscriptions(self) -> None:
         """Note whether there are new subscriptions; called every period."""
         count = 0 if self._out is None else self._out.get_subscription_count()
         if count > self._seen:
@@ -165,7 +165,7 @@ class TopicSink:
         out = self._out
         if out is None or not self.catches_up:
             return True
-        self.look()
+        self.count_subscriptions()
         if not 0 < self._seen <= self._matched:
             return False
         if not out.wait_for_all_acked(Duration()):

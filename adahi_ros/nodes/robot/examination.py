@@ -31,7 +31,7 @@ from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
 from adahi_ros.nodes.robot.other_publishers import OtherPublishers
 from adahi_ros.protocol.description import Described
-from adahi_ros.robot.checks import Robot
+from adahi_ros.robot.checks import BOOL, Robot
 from adahi_ros.safety.holds import Holds
 from adahi_ros.safety.named_limits import limits_warning
 
@@ -95,6 +95,7 @@ class Examination(Listener):
             values.deadline_s,
             bool(self.node.get_parameter("use_sim_time").value),
             values.safety.shared_command,
+            resolved("enable") if values.safety.require_enable else "",
         )
 
     def messages(self, contract: Contract, seconds: float, target: str) -> Iterator[tuple[str, Any, int]]:
@@ -169,7 +170,7 @@ class Examination(Listener):
             "middleware": get_rmw_implementation_identifier(),
             "other_vendors": sorted(name for name, vendor in vendors.items() if own not in (vendor, None)),
             "leads_s": self._leads_s,
-            "published": endpoints(node, commands | observed | {CLOCK}),
+            "published": endpoints(node, commands | observed | {CLOCK, BOOL}),
             "subscribed": endpoints(node, commands, subscriptions=True),
             "services": {
                 name: kinds for name, kinds in node.get_service_names_and_types() if node.count_services(name)

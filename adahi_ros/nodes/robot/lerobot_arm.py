@@ -38,7 +38,6 @@ from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.camera_messages import to_compressed
 from adahi_ros.safety.commanded_arm import CommandedArm
 from adahi_ros.safety.takeover import COMMAND
-from adahi_ros.start import STOPPED
 
 POSITION = ".pos"  # the end of LeRobot's names of positions
 TYPED = ("--robot.type", "--robot", "--config_path", "--help", "-h")  # with one of them, no type is missing
@@ -268,7 +267,7 @@ def main() -> None:
         with leaving_on(signal.SIGINT, signal.SIGTERM):
             make = partial(LeRobotArm, partial(make_devices, read_settings()))
     except KeyboardInterrupt:  # LeRobot's imports leave the signal to Python
-        sys.exit(STOPPED)
+        sys.exit(128 + signal.SIGINT)
     sys.argv[1:] = given
     sys.exit(run(make, __doc__ or "", LeRobotArmParameters, last_words=LeRobotArm.hold))
 

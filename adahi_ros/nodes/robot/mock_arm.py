@@ -36,7 +36,7 @@ from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.safety.named_limits import limits_of_task, limits_path
 
 IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
-GREY = 128
+GREY, RED = 128, (200, 40, 40)
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,12 @@ class MockArmParameters:
     """Parameters of the node."""
 
     contract: str = parameter("so101", "Contract of the arm: a shipped contract's name, or a YAML file")
+    limits: str = parameter(
+        "",
+        "Its limits, a shipped name or a file: where they exclude 0, a joint begins in their middle; empty "
+        "for those of the contract's robot_type",
+        optional=True,
+    )
 
 
 class MockArm(Node):
@@ -63,7 +69,7 @@ class MockArm(Node):
         try:
             contract = load_contract(values.contract)
             self._period_s = contract.period_s
-            self.positions = _at_rest(contract)
+            self.positions = _at_rest(contract, values.limits)
             """Of each joint by its name, rad or m."""
             for sink, what in zip(contract.action.sinks, commanded_by_sink(contract.action), strict=True):
                 self._take(sink, what)
@@ -154,11 +160,10 @@ class MockArm(Node):
         out.publish(message)
 
 
-def _at_rest(contract: Contract) -> dict[str, float]:
-    """Return a position of each joint: 0, or the middle of the shipped limits where they exclude 0."""
+def _at_rest(contract: Contract, named: str) -> dict[str, float]:
+    """Return a position of each joint: 0, or the middle of its limits where they exclude 0."""
     rest = dict.fromkeys(contract.joint_names, 0.0)
-    named = limits_of_task(contract.robot_type)
-    if named:
+    if named := named or limits_of_task(contract.robot_type):
         limits = load_limits(limits_path(named), contract.commanded_names)
         for name, low, high in zip(limits.names, limits.position_low, limits.position_high, strict=True):
             if not low <= 0.0 <= high:
@@ -167,8 +172,9 @@ def _at_rest(contract: Contract) -> dict[str, float]:
 
 
 def _picture(kind: str, rows: int, columns: int) -> Any:
-    """Return a grey image as a message."""
+    """Return a grey image with a red corner as a message."""
     pixels = np.full((rows, columns, 3), GREY, np.uint8)
+    pixels[: rows // 4, : columns // 4] = RED
     if kind == IMAGES[0]:
         return to_image(pixels, 0)
     return to_compressed(pixels, 0)
