@@ -98,6 +98,8 @@ def init(
             f"--dataset: robot_type {kind!r}, must be an SO-101 for the limits of {driver!r}; else "
             "give --limits"
         )
+    if limits is not None and driver in DRIVERS and not kind.startswith(SO101):
+        contract["robot_type"] = kind  # the limits of an SO-101 are not its own
     limits = limits or limits_of_task(contract["robot_type"])
     if not limits:
         raise ValueError(f"--limits: none, must be given: {contract['robot_type']!r} has no shipped limits")

@@ -115,6 +115,7 @@ def test_another_arm_needs_its_own_limits(policy: Path, tmp_path: Path, run: Run
         asset("config/limits/so101_lerobot.yaml").read_text().replace("velocity: ", "velocity: 2")
     )
     run(*how, "--limits", limits)
+    assert load_contract(str(tmp_path / "arm/contract.yaml")).robot_type == "koch_follower"
     made, given = (load_limits(path, JOINTS) for path in (tmp_path / "arm/slow.yaml", limits))
     np.testing.assert_allclose(made.velocity, given.velocity / 10)
 

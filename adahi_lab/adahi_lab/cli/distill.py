@@ -251,6 +251,8 @@ def _tell(found: Mapping[str, Figures], out: Path) -> None:
                 f"from fresh ones, corrected {held['error']:.3f}; it learnt to expect "
                 f"{held['learnt_to_expect']:.3f}, and now expects {held['expected_error']:.3f}"
             )
+            if held["error"] >= held["plan_error"]:
+                say(f"{out / name}: corrected is no better than plain plans here: use proposer.name: plan")
         else:
             say(
                 f"{held['episodes']} episodes held out: it is {held['error']:.3f} action scales from the "

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.training.corrector_data import Examples
 from adahi_lab.training.corrector_training import running, train_corrector
 from adahi_lab.training.fitting import FitConfig, Run
-from adahi_ros.policies.corrector.corrector_network import LOG_VARIANCE
+from adahi_lab.training.train_corrector import expect_as_held_out
+from adahi_ros.policies.corrector.corrector_network import LOG_VARIANCE, CorrectorNetwork
 
 
 def test_training_finds_the_correction_and_where_it_is_unsure() -> None:
@@ -43,3 +45,14 @@ def test_the_seed_decides_and_a_run_of_other_examples_is_not_resumed(tmp_path: P
     ):
         with pytest.raises(ValueError, match="from a run with other settings or data"):
             changed()
+
+
+@pytest.mark.parametrize("bias", [-30.0, 0.0, 20.0], ids=["below its bounds", "within", "above"])
+def test_the_expected_error_is_calibrated_wherever_the_network_began(bias: float) -> None:
+    network = CorrectorNetwork(2, 4, torch.zeros(3), torch.ones(3))
+    with torch.no_grad():
+        network.layers[-1].get_parameter("bias")[-1] = bias
+    draws = np.random.default_rng(5)
+    tests = Examples(*(draws.standard_normal((50, size)).astype(np.float32) for size in (3, 2)))
+    found = expect_as_held_out(network, tests)
+    assert found["expected_error"] == pytest.approx(found["error"], rel=0.01)
