@@ -93,12 +93,12 @@ def init(
     if lacks := [key for key in own.images if info and key not in info["features"]]:
         raise ValueError(f"--dataset: {dataset}, lacks {', '.join(lacks)}; must be the policy's own")
     kind = str(info.get("robot_type") or SO101[0])
-    if limits is None and driver in DRIVERS and not kind.startswith(SO101):
-        raise ValueError(
-            f"--dataset: robot_type {kind!r}, must be an SO-101 for the limits of {driver!r}; else "
-            "give --limits"
-        )
-    if limits is not None and driver in DRIVERS and not kind.startswith(SO101):
+    if driver in DRIVERS and not kind.startswith(SO101):
+        if limits is None:
+            raise ValueError(
+                f"--dataset: robot_type {kind!r}, must be an SO-101 for the limits of {driver!r}; else give "
+                "--limits"
+            )
         contract["robot_type"] = kind  # the limits of an SO-101 are not its own
     limits = limits or limits_of_task(contract["robot_type"])
     if not limits:

@@ -25,9 +25,9 @@ def mock(
     from adahi_ros.contract.parsing import load_contract
 
     load_contract(contract)
-    given = {"contract": contract, **({"limits": limits} if limits else {})}
-    found = {
+    given = {"contract": contract, "limits": limits}
+    files = {
         name: str(Path(each).absolute()) if Path(each).is_file() else each for name, each in given.items()
     }
-    words = [word for name, each in found.items() for word in ("-p", f"{name}:={each}")]
+    words = [word for name, each in files.items() if each for word in ("-p", f"{name}:={each}")]
     become(MOCK, "--ros-args", *words, namespace=namespace)

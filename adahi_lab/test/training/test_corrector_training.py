@@ -52,7 +52,6 @@ def test_the_expected_error_is_calibrated_wherever_the_network_began(bias: float
     network = CorrectorNetwork(2, 4, torch.zeros(3), torch.ones(3))
     with torch.no_grad():
         network.layers[-1].get_parameter("bias")[-1] = bias
-    draws = np.random.default_rng(5)
-    tests = Examples(*(draws.standard_normal((50, size)).astype(np.float32) for size in (3, 2)))
+    tests = Examples(*np.split(np.random.default_rng(5).standard_normal((50, 5), np.float32), [3], axis=1))
     found = expect_as_held_out(network, tests)
     assert found["expected_error"] == pytest.approx(found["error"], rel=0.01)
