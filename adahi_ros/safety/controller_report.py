@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from adahi_ros.core.texts import shortened
 
-FULL_SPEED = 0.99  # share; below, a controller lags behind the curve, and jumps ahead at each message
+SCALING = 0.01  # off full speed a controller lags behind the curve, or leads, and jumps at each message
 AHEAD_S, BEHIND_S = 0.01, 0.02  # allowed of a controller's clock; a message in transit makes it seem behind
 STATES = 50  # of these the one with the shortest transit counts, where the controller seems behind
 SILENT_S, SILENT_INTERVALS = 0.25, 5.0  # after so long without its state, a controller is gone
@@ -63,7 +63,7 @@ class ControllerReport:
         nearest_s = max(self._ahead_s, default=0.0)
         if missing:
             self.fault = f"{self._controller} has no joint {missing}; it has {shortened(', '.join(has))}"
-        elif self._scales and not scaling >= FULL_SPEED:  # true of NaN
+        elif self._scales and not abs(scaling - 1.0) <= SCALING:  # true of NaN
             self.fault = f"{self._controller} runs at {scaling:.0%} of its speed, must be 100 %"
         elif nearest_s > AHEAD_S or (len(self._ahead_s) == STATES and nearest_s < -BEHIND_S):
             apart = f"{1e3 * abs(nearest_s):.0f} ms {'ahead' if nearest_s > 0.0 else 'behind'}"

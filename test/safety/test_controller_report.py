@@ -30,9 +30,17 @@ def test_a_joint_that_the_controller_lacks_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scalings", "share"), [([0.5], "50%"), ([1.0, 0.0], "0%"), ([0.3, math.nan], "nan%"), ([0.0, 0.0], "")]
+    ("scalings", "share"),
+    [
+        ([0.5], "50%"),
+        ([1.05], "105%"),
+        ([1.005], ""),
+        ([1.0, 0.0], "0%"),
+        ([0.3, math.nan], "nan%"),
+        ([0.0, 0.0], ""),
+    ],
 )
-def test_less_than_full_speed_is_a_fault_of_those_that_scale(scalings: list[float], share: str) -> None:
+def test_another_speed_than_full_is_a_fault_of_those_that_scale(scalings: list[float], share: str) -> None:
     found = report()
     for scaling in scalings:
         found.take(JOINTS, scaling, 0.0, 0.0)

@@ -294,7 +294,7 @@ class CommandPublisher:
     def _on_followed(self, name: str, stamp_ns: int) -> None:
         for topic in self._topics:
             if self._node.resolve_topic_name(topic.topic) == name:
-                topic.followed(stamp_ns)
+                topic.followed.note_state(stamp_ns)
 
     def _on_controllers(self, fault: str, known: bool) -> None:
         self.guard.permission.driver(fault, known, "controllers")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, Protocol
@@ -25,12 +24,12 @@ from adahi_ros.core.command_curve import Curve
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
+from adahi_ros.safety.followed_commands import FollowedCommands
 
 LONGEST_MATCH_S = 1.0
 MATCHED_S = (
     3.0  # until the other end knows this publisher, too; after a kill and a restart earlier commands are lost
 )
-STAMPS, SAME_NS = 100, 2_000_000  # commands that a controller may follow, and how exactly it says which one
 FAR_END_S = 0.05  # until the other end of a new connection has it too; the first command would be lost
 
 
@@ -99,8 +98,8 @@ class TopicSink:
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
         self._new_s = -math.inf  # when one was new, or this publisher was
-        self._stamps: deque[int] = deque(maxlen=STAMPS)  # of the commands since then
-        self._followed: set[int] = set()  # of them
+        self.followed = FollowedCommands()
+        """Of the commands since then."""
         opened.callback(self.close)
 
     def open(self) -> None:
@@ -142,12 +141,7 @@ class TopicSink:
 
     def _begin_with(self, count: int) -> None:
         self._seen, self._new_s = count, time.monotonic()
-        self._stamps.clear()
-        self._followed.clear()
-
-    def followed(self, stamp_ns: int) -> None:
-        """Note the stamp of the curve that the controller follows, as it says."""
-        self._followed.update(each for each in self._stamps if abs(each - stamp_ns) <= SAME_NS)
+        self.followed.clear()
 
     def close(self) -> None:
         """End the publisher."""
@@ -172,8 +166,7 @@ class TopicSink:
             text = f"waits: not every subscription of {out.topic_name} has acknowledged a command yet"
             self._log.warning("reaches", text)
             return False
-        # Two, because what a controller follows of its own may have started at the time of a command.
-        if len(self._followed) > 1 or time.monotonic() > self._new_s + MATCHED_S:
+        if self.followed.known or time.monotonic() > self._new_s + MATCHED_S:
             return True
         found = self._node.get_subscriptions_info_by_topic(out.topic_name)
         return all(each.qos_profile.reliability == ReliabilityPolicy.RELIABLE for each in found)
@@ -196,7 +189,7 @@ class TopicSink:
         sent = Command(what.names, what.field, command, self._period_s, stamp_ns, curve)
         if self._out is not None:
             self._matched = self._out.get_subscription_count()
-            self._stamps.append(stamp_ns)
+            self.followed.note_command(stamp_ns)
             self._out.publish(messages.message(sent, new_message))
 
     def hold(self) -> None:
