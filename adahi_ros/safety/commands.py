@@ -18,6 +18,8 @@ from adahi_ros.safety.guard import Guard
 from adahi_ros.safety.intervention import Intervention
 
 AT_REST = "at rest"
+OUTDATED_S = 0.5  # a plan of an arm that stands
+WAITS = "waits until the controller gets the commands"
 LONGEST_STOP_S = 3.0  # when the robot's node is closed; its caller may not wait longer
 
 
@@ -95,6 +97,7 @@ class Commands:
         self._measured = measured
         self._reaches = reaches
         self._stay: np.ndarray | None = None  # what is commanded until the controller is reached
+        self._stayed_s = 0.0  # since when
         self._commanded: np.ndarray | None = None
         self._published: _State | None = None
         self._closed = False
@@ -158,20 +161,36 @@ class Commands:
 
         `action` is the same action in the policy's units, if known; `person` says that a person made it.
         """
-        if self._reaches is not None:
-            paused = self._guard.paused(now_s)
-            if not (paused or self._stay is not None) or self._reaches():
-                self._stay = None
-            else:
-                if self._stay is None or paused:
-                    self._stay = self._guard.stay(wanted, measured)
-                wanted, action = self._stay, None
+        stay = self._staying(wanted, measured, now_s)
+        if stay is not None:
+            wanted, action = stay, None
         command = self._guard.act(wanted, measured, now_s, stamp_s, person)
         if command is None and self._guard.moving:
             return replace(self.brake_if_held(now_s), action=None, brakes=True)
         # Without intervention, return the action itself: a conversion and its inverse may change bits.
         outgoing = self._outgoing(command, now_s, None if self._guard.interventions else action)
-        return outgoing if self._stay is None else replace(outgoing, left=self._guard.goals)
+        return outgoing if stay is None else replace(outgoing, left=self._guard.goals)
+
+    def _staying(self, wanted: np.ndarray, measured: np.ndarray, now_s: float) -> np.ndarray | None:
+        """Return what moves nothing (A,), while a controller misses commands and would catch up with them.
+
+        A plan that went on for long meanwhile is outdated; until it is forgotten the arm stays one step more.
+        """
+        guard = self._guard
+        paused = guard.paused(now_s) or not len(guard.before)
+        if self._reaches is None or not (paused or self._stay is not None):
+            return None
+        if self._reaches():
+            stay, self._stay, guard.waits = self._stay, None, ""
+            if stay is None or now_s <= self._stayed_s + OUTDATED_S:
+                return None
+            guard.interrupt()
+            return stay
+        if self._stay is None:
+            self._stayed_s, guard.waits = now_s, WAITS
+        if self._stay is None or paused:
+            self._stay = guard.stay(wanted, measured)
+        return self._stay
 
     def repeat(self, now_s: float) -> Outgoing:
         """Repeat the last command, for a repeated observation, unless the robot was held."""

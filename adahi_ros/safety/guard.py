@@ -111,6 +111,8 @@ class Guard:
         self._interrupted = False  # plans from before the hold are outdated
         self.outside = ""
         """A joint that is far outside of its limits, for people; empty without one."""
+        self.waits = ""
+        """What motion waits for though nothing holds the arm, for people; empty where it moves."""
         self._sink_fault = ""
         self._commanded: np.ndarray | None = None
         self._owed: tuple[np.ndarray, np.ndarray | None, float | None] | None = None
@@ -189,7 +191,7 @@ class Guard:
             held = sorted(each.name.lower() for each in self.interventions if each in HELD)
             if self._refused_by is not None and Intervention.WORKSPACE in self.interventions:
                 held = [self._refused_by]
-            return ", ".join(held) if held else (self.outside and f"position: {self.outside}")
+            return ", ".join(held) if held else (self.outside and f"position: {self.outside}") or self.waits
         name, detail = REPORTED_AS[hold].name.lower(), self.permission.holds.text(hold)
         return f"{name}: {detail}" if detail else name
 
@@ -255,6 +257,10 @@ class Guard:
         self._envelope.begin(None)
         self._held, self._motion.resting, self._motion.moved_s = True, True, -np.inf
         self._motion.begin_curve()
+
+    def interrupt(self) -> None:
+        """Note that the arm stood while a plan went on: it is outdated."""
+        self._interrupted = True
 
     def resumes(self, now_s: float) -> bool:
         """Whether a hold ends, so that earlier plans are outdated; true once for each."""

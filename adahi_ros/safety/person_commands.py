@@ -83,6 +83,8 @@ class PersonCommands:
         moved = self._moved(wanted, measured)
         outgoing = self._commands.pass_on(moved, measured, now_s, stamp_s=stamp_s, person=True)
         self._place = None if outgoing.action is None else outgoing.command
+        if outgoing.left is not None:  # the arm waits for its controller: it does not catch up afterwards
+            self._offset = np.where(self._goals, self._offset, np.nan)
         left = self._left if outgoing.left is None else self._goals
         return replace(outgoing, left=left if left.any() else None)
 

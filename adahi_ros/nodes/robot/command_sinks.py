@@ -97,7 +97,7 @@ class TopicSink:
         self._out: Any = None
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
-        self._new_s = -math.inf  # when one was new, or this publisher was
+        self._new_s = -math.inf  # when the first one was new, or this publisher was
         self.followed = FollowedCommands()
         """Of the commands since then."""
         opened.callback(self.close)
@@ -130,18 +130,17 @@ class TopicSink:
                     "by 'ros2 topic info --verbose'"
                 )
             time.sleep(FAR_END_S)
-        self._begin_with(out.get_subscription_count())
+        self._seen, self._new_s = out.get_subscription_count(), time.monotonic()
+        self.followed.clear()
 
     def count_subscriptions(self) -> None:
         """Note whether there are new subscriptions; called every period."""
         count = 0 if self._out is None else self._out.get_subscription_count()
         if count > self._seen:
-            self._begin_with(count)
+            self.followed.clear()
+            if not self._seen:  # later ones may be recorders, or are controllers that `ControllerWatch` names
+                self._new_s = time.monotonic()
         self._seen = count
-
-    def _begin_with(self, count: int) -> None:
-        self._seen, self._new_s = count, time.monotonic()
-        self.followed.clear()
 
     def close(self) -> None:
         """End the publisher."""

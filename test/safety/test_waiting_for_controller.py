@@ -1,0 +1,76 @@
+"""The first motion waits until the controllers get the commands, which they would catch up with at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.safety.commands import OUTDATED_S, WAITS, Commands, Outgoing
+from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.guard import Guard, GuardConfig
+from adahi_ros.safety.limits import Limits
+from adahi_ros.safety.permission import Permission
+from test.robot.teleoperated import Arm
+
+AT, WANTED = np.array([0.3]), np.array([0.4])
+
+
+class Waiting:
+    """Commands of one joint whose controller gets them or not."""
+
+    def __init__(self, period_s: float = 0.05) -> None:
+        self.now_s, self.period_s, self.reached = 10.0, period_s, False
+        permission = Permission(False, 0.5)
+        envelope = Envelope(Limits.from_fields(["joint"], {}), "positions", period_s)
+        self.guard = Guard(envelope, GuardConfig(period_s, 5.0), permission, self.now_s)
+        same: Any = type("Same", (), {"to_wire": lambda _, each: each, "from_wire": lambda _, each: each})()
+        at: Any = type("At", (), {"positions_in": lambda _, read: read})()
+        self.commands = Commands(self.guard, same, at, lambda: self.reached)
+        self.commands.start(self.now_s)
+
+    def step(self) -> Outgoing:
+        self.now_s += self.period_s
+        self.guard.observed(self.now_s)
+        return self.commands.limit(WANTED, AT, self.now_s)
+
+
+@pytest.mark.parametrize("period_s", [0.02, 0.2, 0.5])
+def test_the_first_motion_waits_at_any_rate(period_s: float) -> None:
+    arm = Waiting(period_s)
+    for _ in range(8):
+        np.testing.assert_array_equal(arm.step().command, AT)
+        assert arm.guard.reason(arm.now_s) == WAITS
+    arm.reached = True
+    arm.step()
+    np.testing.assert_array_equal(arm.step().command, WANTED)
+    assert arm.guard.reason(arm.now_s) == ""
+
+
+@pytest.mark.parametrize("long", [True, False])
+def test_a_plan_that_went_on_for_long_meanwhile_is_outdated(long: bool) -> None:
+    arm = Waiting()
+    for _ in range(round(OUTDATED_S / arm.period_s) + (3 if long else -3)):
+        arm.step()
+    assert not arm.guard.resumes(arm.now_s)
+    arm.reached = True
+    first = arm.step().command
+    assert arm.guard.resumes(arm.now_s) is long
+    np.testing.assert_array_equal(first, AT if long else WANTED)
+
+
+def test_what_a_person_moved_while_the_arm_waited_is_not_carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, leader, reached = 10.0, np.zeros(2), False
+    arm = Arm(lambda: now_s, 2, True, False)
+    began, now_s = arm.read, 12.0
+    monkeypatch.setattr(arm.commands, "_reaches", lambda: reached)
+    monkeypatch.setattr(arm.takeover, "wanted", lambda _: leader.copy())
+    monkeypatch.setattr(arm.permission, "holding", lambda *_: None)
+    for step in range(50):
+        reached = step >= 40
+        leader += 0.01 if step < 40 or step == 45 else 0.0
+        arm.observed()
+        arm.publish(arm._person.limit(arm.read, now_s))
+        now_s += 0.05
+    np.testing.assert_allclose(arm.at, began + 0.01, atol=1e-9)
