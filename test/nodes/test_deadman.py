@@ -57,5 +57,5 @@ def test_a_deadman_without_a_robot_waits_and_names_the_topic_that_is_there(
     arm.observer.node.create_subscription(Bool, other, received.append, 10)
     waits = deadman(arm)
     arm.wait(lambda: f"to /enable; there is {other} (" in capfd.readouterr().err, "the warning")
-    assert not waits._found_s
+    assert not waits._pressed_s
     assert not received

@@ -130,7 +130,7 @@ class TopicSink:
                     "by 'ros2 topic info --verbose'"
                 )
             time.sleep(FAR_END_S)
-        self._seen, self._new_s = out.get_subscription_count(), time.monotonic()
+        self._seen = 0
         self.followed.clear()
 
     def count_subscriptions(self) -> None:

@@ -27,7 +27,7 @@ from adahi_ros.nodes.common.timers import steady_timer
 
 BOOL = "std_msgs/msg/Bool"
 PERIOD_S, SAY_S = 0.1, 3.0  # of the messages; between reports that it waits
-KNOWN_S = 0.5  # from the robot's subscription on: then it has the deadman's messages
+KNOWN_S = 0.5  # from the first message on: then the robot has the deadman's
 
 
 class Deadman(Node):
@@ -37,29 +37,37 @@ class Deadman(Node):
         super().__init__("deadman", **options)
         self._out = self.create_publisher(Bool, "enable", QoSProfile(depth=10))
         self._client = self.create_client(SetBool, "draft_policy/set_enabled")
-        self._found_s = self._said_s = 0.0
-        self._begun = False
+        self._asked: SafetyState | None = None  # what the robot needed before it was pressed
+        self._pressed_s = self._said_s = 0.0
         self.create_subscription(SafetyState, "safety_state", self._on_state, LISTENING)
         steady_timer(self, PERIOD_S, self._publish)
 
     def _publish(self) -> None:
         now_s, topic = time.monotonic(), self._out.topic_name
-        if not self._found_s and self._out.get_subscription_count():
-            self._found_s = now_s
+        found = self._out.get_subscription_count() > 0
+        if self._pressed_s:
+            self._out.publish(Bool(data=True))
+        elif found and self._asked is not None:
+            self._pressed_s = now_s
             self.get_logger().info(f"pressed: {topic}; the arm may move; Ctrl-C releases it")
-        elif not self._found_s and now_s > self._said_s + SAY_S:
+        elif now_s > self._said_s + SAY_S:
             self._said_s = now_s
-            there = instead(topic, BOOL, endpoints(self, [BOOL], subscriptions=True))
+            there = "" if found else instead(topic, BOOL, endpoints(self, [BOOL], subscriptions=True))
             other = f"; there is {there}; give --namespace" if there else ""
             self.get_logger().warning(f"waits: no robot subscribes to {topic}{other}")
-        self._out.publish(Bool(data=True))
 
     def _on_state(self, state: SafetyState) -> None:
-        if self._begun or not self._found_s or time.monotonic() < self._found_s + KNOWN_S:
-            return
-        self._begun = True
-        if (state.needs_press or state.stopped) and self._client.service_is_ready():
-            self._client.call_async(SetBool.Request(data=True)).add_done_callback(self._on_answer)
+        if not self._pressed_s:
+            self._asked = state
+        elif self._asked is not None and time.monotonic() > self._pressed_s + KNOWN_S:
+            before, self._asked = self._asked, None
+            stopped_since = state.stopped and not before.stopped  # by somebody: not to be undone
+            if (
+                (before.needs_press or before.stopped)
+                and not stopped_since
+                and self._client.service_is_ready()
+            ):
+                self._client.call_async(SetBool.Request(data=True)).add_done_callback(self._on_answer)
 
     def _on_answer(self, called: Future) -> None:
         self.get_logger().info(f"fresh press: {called.result().message}")
