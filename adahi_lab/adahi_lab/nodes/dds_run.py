@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from adahi_msgs.msg import DraftStatus, EpisodeResult
+from rcl_interfaces.srv import GetParameters
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
@@ -151,6 +152,10 @@ def run_over_dds(
             if not observer.change_state("draft_policy", "activate", CONFIGURE_S, processes.check):
                 raise drafting.fault("did not activate")
             _watch(observer, collector, processes, len(episodes), lockstep)
+            if bag is not None:
+                # A busy recorder is behind: what it has received before this request, it takes before it ends.
+                client = observer.node.create_client(GetParameters, "bag_recorder/get_parameters")
+                observer.call(client, GetParameters.Request(), STALL_S, processes.check)
         except TimeoutError as error:
             outputs = [str(process.fault("still runs")) for process in processes.all]
             raise DdsRunError("\n".join([str(error), *outputs])) from error
