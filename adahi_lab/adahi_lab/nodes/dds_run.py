@@ -153,7 +153,7 @@ def run_over_dds(
                 raise drafting.fault("did not activate")
             _watch(observer, collector, processes, len(episodes), lockstep)
             if bag is not None:
-                # A busy recorder is behind: what it has received before this request, it takes before it ends.
+                # A busy recorder is behind: what it received before this request, it takes before it ends.
                 client = observer.node.create_client(GetParameters, "bag_recorder/get_parameters")
                 observer.call(client, GetParameters.Request(), STALL_S, processes.check)
         except TimeoutError as error:
