@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 FILES_MOST = 38
-CHANGES_MOST = 125
+CHANGES_MOST = 127
 TOOL = Path(__file__).parents[1] / "tools" / "trace_step.py"
 
 

@@ -180,16 +180,17 @@ class Commands:
         paused = guard.paused(now_s) or not len(guard.before)
         if self._reaches is None or not (paused or self._stay is not None):
             return None
+        if self._stay is None:
+            self._stayed_s = now_s
+        if self._stay is None or paused:  # the arm may have been moved since
+            self._stay = guard.stay(wanted, measured)
         if self._reaches():
             stay, self._stay, guard.waits = self._stay, None, ""
-            if stay is None or now_s <= self._stayed_s + OUTDATED_S:
+            if now_s <= self._stayed_s + OUTDATED_S:
                 return None
             guard.interrupt()
             return stay
-        if self._stay is None:
-            self._stayed_s, guard.waits = now_s, WAITS
-        if self._stay is None or paused:
-            self._stay = guard.stay(wanted, measured)
+        guard.waits = WAITS
         return self._stay
 
     def repeat(self, now_s: float) -> Outgoing:

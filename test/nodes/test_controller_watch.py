@@ -194,10 +194,12 @@ def test_a_driver_is_told_from_a_recorder_by_the_joints_that_it_publishes(arm: C
 
 def test_with_an_unknown_controller_each_new_subscription_holds(arm: ControlledArm) -> None:
     """Its joints are published by another node, as by a broadcaster of ros2_control."""
-    arm.policy()
+    policy = arm.policy(active=False)
     controller = arm.node("another_name")
     subscription = controller.create_subscription(JointTrajectory, TOPIC, lambda message: None, 1)
     arm.record()
+    arm.wait(lambda: policy.count_subscribers(f"/{TOPIC}") == 2, "both subscriptions")  # no new ones later
+    assert arm.observer.change_state("draft_policy", "activate", DEADLINE_S)
     arm.runs()
     arm.moves()
     controller.destroy_subscription(subscription)
@@ -311,6 +313,27 @@ def test_a_controller_that_has_published_its_state_and_is_silent_holds(arm: Cont
     assert arm.states[-1].needs_press
     arm.enable()
     arm.moves()
+
+
+def test_silence_means_nothing_while_the_node_closes(arm: ControlledArm) -> None:
+    """It brakes, and receives no states."""
+    policy = arm.policy()
+    arm.start_controller()
+    arm.record()
+    arm.runs()
+    state = arm.state_publisher()
+    watch = policy._commands._controllers
+
+    def speak() -> None:
+        if watch.receives:
+            stamp = arm.controller.get_clock().now().to_msg()
+            state.publish(JointTrajectoryControllerState(joint_names=JOINTS, header=Header(stamp=stamp)))
+
+    arm.nodes.every(0.05, speak)
+    arm.moves()
+    watch.receives = False
+    arm.nodes.wait_s(LOOKS_S)
+    assert not arm.states[-1].holding
 
 
 def test_a_controller_that_is_switched_off_holds_by_name(arm: ControlledArm) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from std_msgs.msg import Bool
 
 from adahi_ros.nodes.robot.deadman import Deadman
-from test.nodes.in_process import NodesInProcess
+from test.nodes.in_process import DEADLINE_S, NodesInProcess
 from test.nodes.test_other_publishers import Arm
 
 
@@ -57,5 +58,18 @@ def test_a_deadman_without_a_robot_waits_and_names_the_topic_that_is_there(
     arm.observer.node.create_subscription(Bool, other, received.append, 10)
     waits = deadman(arm)
     arm.wait(lambda: f"to /enable; there is {other} (" in capfd.readouterr().err, "the warning")
-    assert not waits._pressed_s
+    assert not waits._pressed
     assert not received
+
+
+def test_the_deadman_presses_at_its_start_or_never(arm: Arm) -> None:
+    """A node that is not active publishes no state; what stops it later is not this start's to end."""
+    policy = arm.policy(active=False, values={"safety.require_enable": True})
+    pressed = deadman(arm)
+    arm.wait(lambda: pressed._pressed, "the press")
+    policy._operator.permission.set_enabled(False, time.monotonic(), 0.0)
+    assert arm.observer.change_state("draft_policy", "activate", DEADLINE_S)
+    arm.runs()
+    arm.wait(lambda: bool(arm.states) and arm.states[-1].stopped, "the stop")
+    arm.nodes.wait_s(1.0)
+    assert arm.states[-1].stopped

@@ -147,6 +147,7 @@ class CommandPublisher:
 
     def close(self) -> None:
         """Bring the robot to rest, and wait for that, because the node ends."""
+        self._controllers.receives = False
         self._controllers.compare_subscriptions()
         self._brake(self.commands.close)
         while self.commands.closing(time.monotonic()):

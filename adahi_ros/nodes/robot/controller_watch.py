@@ -78,6 +78,8 @@ class ControllerWatch:
         self._node, self._on_state, self._on_left, self._on_followed = node, on_state, on_left, on_followed
         self._measured = tuple(measured)
         self._active, self._said = False, ("", True)
+        self.receives = True
+        """Whether states are received; not while the node closes, where silence means nothing."""
         self._taken = {topic: _Taken(ControllerReport(_controller(topic), joints[topic])) for topic in joints}
         for topic in joints:
             if topic.endswith(TRAJECTORY) and _controller(topic):
@@ -156,7 +158,8 @@ class ControllerWatch:
             came |= {gid for gid in nameless if gid[:PARTICIPANT] in self._participants(topic)}
         changed = came or (not takes and there - found.keys())
         taken.by, taken.there = takes, frozenset({*known, *came, *(there & found.keys())})
-        if before is not None and taken.report.silent(time.monotonic()) and not changed:
+        silent = self.receives and before is not None and taken.report.silent(time.monotonic())
+        if silent and not changed:
             self._lose(topic)
             return f"{controller} is silent", True
         taken.lost = False

@@ -8,6 +8,8 @@ Publishes `true` on `enable` (std_msgs/Bool) ten times per second. Where `safety
 
 from __future__ import annotations
 
+import os
+import select
 import sys
 import time
 from typing import Any
@@ -27,7 +29,7 @@ from adahi_ros.nodes.common.timers import steady_timer
 
 BOOL = "std_msgs/msg/Bool"
 PERIOD_S, SAY_S = 0.1, 3.0  # of the messages; between reports that it waits
-KNOWN_S = 0.5  # from the first message on: then the robot has the deadman's
+STATE_S = 1.5  # an active robot has published its state within
 
 
 class Deadman(Node):
@@ -37,45 +39,57 @@ class Deadman(Node):
         super().__init__("deadman", **options)
         self._out = self.create_publisher(Bool, "enable", QoSProfile(depth=10))
         self._client = self.create_client(SetBool, "draft_policy/set_enabled")
-        self._asked: SafetyState | None = None  # what the robot needed before it was pressed
-        self._pressed_s = self._said_s = 0.0
+        self._found_s = self._said_s = 0.0
+        self._pressed = False
         self.create_subscription(SafetyState, "safety_state", self._on_state, LISTENING)
         steady_timer(self, PERIOD_S, self._publish)
 
     def _publish(self) -> None:
         now_s, topic = time.monotonic(), self._out.topic_name
-        found = self._out.get_subscription_count() > 0
-        if self._pressed_s:
+        if self._pressed:
             self._out.publish(Bool(data=True))
-        elif found and self._asked is not None:
-            self._pressed_s = now_s
-            self.get_logger().info(f"pressed: {topic}; the arm may move; Ctrl-C releases it")
+        elif self._out.get_subscription_count() and self._client.service_is_ready():
+            self._found_s = self._found_s or now_s
+            if now_s > self._found_s + STATE_S:
+                self._press(afresh=False)
         elif now_s > self._said_s + SAY_S:
             self._said_s = now_s
-            there = "" if found else instead(topic, BOOL, endpoints(self, [BOOL], subscriptions=True))
+            there = instead(topic, BOOL, endpoints(self, [BOOL], subscriptions=True))
             other = f"; there is {there}; give --namespace" if there else ""
             self.get_logger().warning(f"waits: no robot subscribes to {topic}{other}")
 
     def _on_state(self, state: SafetyState) -> None:
-        if not self._pressed_s:
-            self._asked = state
-        elif self._asked is not None and time.monotonic() > self._pressed_s + KNOWN_S:
-            before, self._asked = self._asked, None
-            stopped_since = state.stopped and not before.stopped  # by somebody: not to be undone
-            if (
-                (before.needs_press or before.stopped)
-                and not stopped_since
-                and self._client.service_is_ready()
-            ):
-                self._client.call_async(SetBool.Request(data=True)).add_done_callback(self._on_answer)
+        if self._found_s and not self._pressed:
+            self._press(afresh=bool(state.needs_press or state.stopped))
+
+    def _press(self, afresh: bool) -> None:
+        """Press now or never: a stop that comes later is not this start's to end."""
+        self._pressed = True
+        self.get_logger().info(f"pressed: {self._out.topic_name}; the arm may move; Ctrl-C releases it")
+        self._out.publish(Bool(data=True))
+        if afresh:
+            self._client.call_async(SetBool.Request(data=True)).add_done_callback(self._on_answer)
 
     def _on_answer(self, called: Future) -> None:
         self.get_logger().info(f"fresh press: {called.result().message}")
 
 
+def until_hang_up(node: Node) -> Future:
+    """Return what is done once the input has ended: nobody is at the terminal any more, or ssh has ended."""
+    gone = Future()
+
+    def look() -> None:
+        if select.select([sys.stdin], [], [], 0.0)[0] and not os.read(sys.stdin.fileno(), 1024):
+            node.get_logger().warning("released: its input has ended; run it at a terminal")
+            gone.set_result(None)
+
+    steady_timer(node, PERIOD_S, look)
+    return gone
+
+
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(Deadman, __doc__ or "", None))
+    sys.exit(run(Deadman, __doc__ or "", None, until_hang_up))
 
 
 if __name__ == "__main__":
