@@ -75,15 +75,15 @@ class Deadman(Node):
 
 
 def until_hang_up(node: Node) -> Future:
-    """Return what is done once the input has ended: nobody is at the terminal any more, or ssh has ended."""
+    """Return what is done once the input has ended: the terminal is closed, or ssh has ended."""
     gone = Future()
 
-    def look() -> None:
+    def read_input() -> None:
         if select.select([sys.stdin], [], [], 0.0)[0] and not os.read(sys.stdin.fileno(), 1024):
             node.get_logger().warning("released: its input has ended; run it at a terminal")
             gone.set_result(None)
 
-    steady_timer(node, PERIOD_S, look)
+    steady_timer(node, PERIOD_S, read_input)
     return gone
 
 
