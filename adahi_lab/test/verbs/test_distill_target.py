@@ -116,7 +116,7 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
     assert robot["contract"] == str(tmp_path / "seeing.yaml")
     assert robot["wait_policy"] == "ahead"
     assert robot["gate"] == {"name": "expected_error", "threshold": stated["asking"]["threshold"]}
-    assert robot["verification"] == {"jpeg_quality": 60}
+    assert robot["verification"] == {"jpeg_quality": 60, "reliability": "reliable"}
     assert robot["instruction"] == "wave"
     verifier = nodes["/**/target_verifier"]["ros__parameters"]
     assert verifier == {"checkpoint": str(tmp_path / "target.yaml"), "rule": {"name": "replace"}}
