@@ -119,7 +119,11 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
     assert robot["verification"] == {"jpeg_quality": 60, "reliability": "reliable"}
     assert robot["instruction"] == "wave"
     verifier = nodes["/**/target_verifier"]["ros__parameters"]
-    assert verifier == {"checkpoint": str(tmp_path / "target.yaml"), "rule": {"name": "replace"}}
+    assert verifier == {
+        "checkpoint": str(tmp_path / "target.yaml"),
+        "rule": {"name": "replace"},
+        "verification": {"reliability": "reliable"},
+    }
 
 
 def test_calibration_takes_bags_that_training_left_out(
