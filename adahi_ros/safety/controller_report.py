@@ -32,9 +32,7 @@ class ControllerReport:
         self._scales = False  # it has published a scaling of speeds; older ones leave it at 0
         self._ahead_s: deque[float] = deque(maxlen=STATES)
         self._newest_s = 0.0  # when it published
-        self._intervals_s: deque[float] = deque(
-            [0.0], maxlen=STATES
-        )  # from one to the next; they may come in bursts
+        self._intervals_s = deque([0.0], maxlen=STATES)  # from one to the next; they may come in bursts
         self._looks: int | None = None  # since then; None for one without a time to compare
 
     def afresh(self) -> ControllerReport:

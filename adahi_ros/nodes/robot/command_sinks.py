@@ -27,9 +27,7 @@ from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.safety.followed_commands import FollowedCommands
 
 LONGEST_MATCH_S = 1.0
-MATCHED_S = (
-    3.0  # until the other end knows this publisher, too; after a kill and a restart earlier commands are lost
-)
+MATCHED_S = 3.0  # until the other end knows this publisher; after a kill and a restart it takes so long
 FAR_END_S = 0.05  # until the other end of a new connection has it too; the first command would be lost
 
 

@@ -28,6 +28,7 @@ from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.timers import steady_timer
 
 BOOL = "std_msgs/msg/Bool"
+STDIN = 0
 PERIOD_S, SAY_S = 0.1, 3.0  # of the messages; between reports that it waits
 STATE_S = 1.5  # an active robot has published its state within
 
@@ -37,7 +38,7 @@ class Deadman(Node):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("deadman", **options)
-        self._out = self.create_publisher(Bool, "enable", QoSProfile(depth=10))
+        self._out = self.create_publisher(Bool, "enable", QoSProfile(depth=1))
         self._client = self.create_client(SetBool, "draft_policy/set_enabled")
         self._found_s = self._said_s = 0.0
         self._pressed = False
@@ -79,7 +80,9 @@ def until_hang_up(node: Node) -> Future:
     gone = Future()
 
     def read_input() -> None:
-        if select.select([sys.stdin], [], [], 0.0)[0] and not os.read(sys.stdin.fileno(), 1024):
+        if gone.done():
+            return
+        if sys.stdin is None or (select.select([STDIN], [], [], 0.0)[0] and not os.read(STDIN, 1024)):
             node.get_logger().warning("released: its input has ended; run it at a terminal")
             gone.set_result(None)
 
