@@ -163,6 +163,7 @@ class Commands:
         """
         stay = self._staying(wanted, measured, now_s)
         if stay is not None:
+            self._guard.begin_at(stay)  # else an arm outside of its limits would be led inwards
             wanted, action = stay, None
         command = self._guard.act(wanted, measured, now_s, stamp_s, person)
         if command is None and self._guard.moving:

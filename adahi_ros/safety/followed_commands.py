@@ -33,7 +33,7 @@ class FollowedCommands:
         and moves with each state.
         """
         again, self._said_ns = abs(stamp_ns - self._said_ns) <= SAME_NS, stamp_ns
-        if again:
+        if again and not self.known:
             self._followed.update(each for each in self._sent if abs(each - stamp_ns) <= SAME_NS)
 
     @property

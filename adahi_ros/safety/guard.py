@@ -30,6 +30,7 @@ from adahi_ros.safety.measured_jumps import SETTLED_S, MeasuredArm
 from adahi_ros.safety.permission import Permission
 
 LASTING = frozenset(REPORTED_AS.values()) | {Intervention.UNVERIFIED}  # counted once, not per command
+LEFT = "driver: motion waits until its controllers get commands again"
 HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 WITH_PERSON = frozenset((Hold.TAKEN, Hold.UNLIKE))  # let the commands pass of a person who has taken over
 NOTHING: frozenset[Hold] = frozenset()
@@ -177,6 +178,10 @@ class Guard:
         known = np.where(np.isfinite(measured), measured, wanted)
         return np.where(self._envelope.positions | self.goals, known, 0.0)
 
+    def begin_at(self, place: np.ndarray) -> None:
+        """Let the next command begin at rest at positions (A,), and not at the last command."""
+        self._envelope.begin(self._unwrapped(place, self._motion.at), self._envelope.positions)
+
     @property
     def goals(self) -> np.ndarray:
         """(A,) bool, goals of ROS actions; also one to where it is measured moves a gripper."""
@@ -191,6 +196,8 @@ class Guard:
             held = sorted(each.name.lower() for each in self.interventions if each in HELD)
             if self._refused_by is not None and Intervention.WORKSPACE in self.interventions:
                 held = [self._refused_by]
+            if Intervention.DRIVER in self.interventions:
+                held = [LEFT]
             return ", ".join(held) if held else (self.outside and f"position: {self.outside}") or self.waits
         name, detail = REPORTED_AS[hold].name.lower(), self.permission.holds.text(hold)
         return f"{name}: {detail}" if detail else name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -127,6 +128,32 @@ def test_a_controller_that_starts_beside_a_recorder_holds_until_a_press(arm: Con
     assert arm.states[-1].needs_press
     arm.enable()
     arm.moves()
+
+
+def test_a_controller_that_comes_while_a_command_is_computed_does_not_get_it(
+    arm: ControlledArm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = arm.policy()._commands
+    arm.record()
+    arm.runs()
+    arm.moves()
+    (sink,), limit = commands._topics, commands.commands.limit
+    sent: list[Any] = []
+
+    def controller_comes(*given: Any) -> Any:
+        outgoing = limit(*given)
+        if outgoing.action is not None and not hasattr(arm, "controller"):
+            before = sink._out.get_subscription_count()
+            arm.start_controller()
+            while sink._out.get_subscription_count() == before:
+                time.sleep(0.001)
+            monkeypatch.setattr(sink, "send", lambda *command: sent.append(command))
+        return outgoing
+
+    monkeypatch.setattr(commands, "_hold_after_s", DEADLINE_S)  # computing takes long
+    monkeypatch.setattr(commands.commands, "limit", controller_comes)
+    arm.says("it did not run: /arm_controller has started; press enable afresh")
+    assert not sent
 
 
 def test_a_controller_that_was_killed_and_restarted_holds_at_once(arm: ControlledArm) -> None:

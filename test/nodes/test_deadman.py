@@ -27,7 +27,9 @@ def deadman(arm: Arm) -> Deadman:
     return made
 
 
-def test_each_start_of_the_deadman_is_a_fresh_press_and_later_ones_are_not(arm: Arm) -> None:
+def test_each_start_of_the_deadman_is_a_fresh_press_and_later_ones_are_not(
+    arm: Arm, capfd: pytest.CaptureFixture[str]
+) -> None:
     arm.policy(values={"safety.require_enable": True})
     arm.runs()
     pressed = deadman(arm)
@@ -40,7 +42,8 @@ def test_each_start_of_the_deadman_is_a_fresh_press_and_later_ones_are_not(arm: 
         return bool(arm.states[-1].stopped and arm.states[-1].at_rest)
 
     arm.wait(stopped, "the stop")
-    arm.nodes.wait_s(1.0)
+    text = "to press afresh, end this and start it again"
+    arm.wait(lambda: text in capfd.readouterr().err, "the warning")
     assert arm.states[-1].stopped
     arm.observer.node.destroy_publisher(stops)
     for timer in pressed.timers:
@@ -73,3 +76,15 @@ def test_the_deadman_presses_at_its_start_or_never(arm: Arm) -> None:
     arm.wait(lambda: bool(arm.states) and arm.states[-1].stopped, "the stop")
     arm.nodes.wait_s(1.0)
     assert arm.states[-1].stopped
+
+
+def test_a_deadman_that_stood_still_presses_no_more(arm: Arm) -> None:
+    arm.policy(values={"safety.require_enable": True})
+    arm.runs()
+    pressed = deadman(arm)
+    arm.moves()
+    pressed._ran_s -= 2.0
+    arm.wait(lambda: arm.states[-1].at_rest, "the hold")
+    arm.nodes.wait_s(1.0)
+    assert not arm.states[-1].enabled
+    assert pressed.late_s > 2.0

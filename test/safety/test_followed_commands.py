@@ -38,3 +38,13 @@ def test_times_that_move_with_each_state_are_no_stamps() -> None:
     for state in range(150):
         found.note_state(state * STATE_NS)  # each fifth of them is that of a command
     assert not found.known
+
+
+def test_what_is_kept_of_a_followed_controller_is_bounded() -> None:
+    found = FollowedCommands()
+    for step in range(1000):
+        found.note_command(step * STEP_NS)
+        for _ in range(2):
+            found.note_state(step * STEP_NS)
+    assert found.known
+    assert len(found._followed) < 10

@@ -20,20 +20,20 @@ AT, WANTED = np.array([0.3]), np.array([0.4])
 class Waiting:
     """Commands of one joint whose controller gets them or not."""
 
-    def __init__(self, period_s: float = 0.05) -> None:
+    def __init__(self, period_s: float = 0.05, **limits: Any) -> None:
         self.now_s, self.period_s, self.reached = 10.0, period_s, False
         permission = Permission(False, 0.5)
-        envelope = Envelope(Limits.from_fields(["joint"], {}), "positions", period_s)
+        envelope = Envelope(Limits.from_fields(["joint"], {"joint": limits}), "positions", period_s)
         self.guard = Guard(envelope, GuardConfig(period_s, 5.0), permission, self.now_s)
         same: Any = type("Same", (), {"to_wire": lambda _, each: each, "from_wire": lambda _, each: each})()
         at: Any = type("At", (), {"positions_in": lambda _, read: read})()
         self.commands = Commands(self.guard, same, at, lambda: self.reached)
         self.commands.start(self.now_s)
 
-    def step(self) -> Outgoing:
-        self.now_s += self.period_s
+    def step(self, at: np.ndarray = AT, after_s: float = 0.0) -> Outgoing:
+        self.now_s += self.period_s + after_s
         self.guard.observed(self.now_s)
-        return self.commands.limit(WANTED, AT, self.now_s)
+        return self.commands.limit(WANTED, at, self.now_s)
 
 
 @pytest.mark.parametrize("period_s", [0.02, 0.2, 0.5])
@@ -46,6 +46,21 @@ def test_the_first_motion_waits_at_any_rate(period_s: float) -> None:
     arm.step()
     np.testing.assert_array_equal(arm.step().command, WANTED)
     assert arm.guard.reason(arm.now_s) == ""
+
+
+def test_an_arm_outside_of_its_limits_is_not_led_inwards_while_it_waits() -> None:
+    arm = Waiting(position_high=0.25, velocity=0.5, acceleration=2.0)
+    step = 2.0 * 0.05**2  # by the acceleration, in a period from rest
+    for _ in range(40):
+        np.testing.assert_allclose(arm.step().command, AT, atol=step + 1e-9)
+
+
+def test_a_joint_that_turns_without_end_waits_in_the_turn_of_its_commands() -> None:
+    arm = Waiting(continuous=True, velocity=0.5)
+    at = np.pi - 0.001
+    for step in range(20):
+        command = arm.step(np.array([at if step % 4 < 2 else -at]), after_s=0.2 * (step % 2)).command
+        np.testing.assert_allclose(command, [at], atol=0.003)
 
 
 @pytest.mark.parametrize("long", [True, False])

@@ -180,8 +180,11 @@ class CommandPublisher:
         """Publish what was made of an observation; return the commanded action (A,), or None.
 
         A command from before this process stood still is not sent: its operator may have stopped it since.
+        Nor does a controller get one that came while the policy computed it.
         """
         now_s = time.monotonic()
+        if any(topic.count_subscriptions() for topic in self._topics):
+            self._controllers.compare_subscriptions()
         if outgoing.action is not None and self._joints and now_s - self.guard.made_s > self._hold_after_s:
             self.guard.leave(self._positions, now_s)
             return None

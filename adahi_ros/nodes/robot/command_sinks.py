@@ -28,6 +28,7 @@ from adahi_ros.safety.followed_commands import FollowedCommands
 
 LONGEST_MATCH_S = 1.0
 MATCHED_S = 3.0  # until the other end knows this publisher; after a kill and a restart it takes so long
+LEASE_S = 20.0  # a program that hangs is gone for DDS by then; another one only acknowledges slowly
 FAR_END_S = 0.05  # until the other end of a new connection has it too; the first command would be lost
 
 
@@ -95,6 +96,7 @@ class TopicSink:
         self._out: Any = None
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
+        self._unacked_s = math.inf  # since when commands are not all acknowledged
         self._new_s = -math.inf  # when the first one was new, or this publisher was
         self.followed = FollowedCommands()
         """Of the commands since then."""
@@ -131,20 +133,22 @@ class TopicSink:
         self._seen = 0
         self.followed.clear()
 
-    def count_subscriptions(self) -> None:
-        """Note whether there are new subscriptions; called every period."""
+    def count_subscriptions(self) -> bool:
+        """Note, and return, whether there are new subscriptions; called every period."""
         count = 0 if self._out is None else self._out.get_subscription_count()
-        if count > self._seen:
+        new = count > self._seen
+        if new:
             self.followed.clear()
             if not self._seen:  # later ones may be recorders, or are controllers that `ControllerWatch` names
                 self._new_s = time.monotonic()
         self._seen = count
+        return new
 
     def close(self) -> None:
         """End the publisher."""
         if self._out is not None:
             self._node.destroy_publisher(self._out)
-            self._out, self._matched, self._seen = None, 0, 0
+            self._out, self._matched, self._seen, self._unacked_s = None, 0, 0, math.inf
 
     def reaches(self) -> bool:
         """Return whether commands reach all present subscriptions.
@@ -159,11 +163,15 @@ class TopicSink:
         self.count_subscriptions()
         if not 0 < self._seen <= self._matched:
             return False
-        if not out.wait_for_all_acked(Duration()):
+        if self.followed.known:
+            return True
+        now_s = time.monotonic()
+        self._unacked_s = math.inf if out.wait_for_all_acked(Duration()) else min(self._unacked_s, now_s)
+        if now_s - LEASE_S < self._unacked_s < math.inf:
             text = f"waits: not every subscription of {out.topic_name} has acknowledged a command yet"
             self._log.warning("reaches", text)
             return False
-        if self.followed.known or time.monotonic() > self._new_s + MATCHED_S:
+        if now_s > self._new_s + MATCHED_S:
             return True
         found = self._node.get_subscriptions_info_by_topic(out.topic_name)
         return all(each.qos_profile.reliability == ReliabilityPolicy.RELIABLE for each in found)

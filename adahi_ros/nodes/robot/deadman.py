@@ -8,6 +8,7 @@ Publishes `true` on `enable` (std_msgs/Bool) ten times per second. Where `safety
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import sys
@@ -30,6 +31,7 @@ from adahi_ros.nodes.common.timers import steady_timer
 BOOL = "std_msgs/msg/Bool"
 STDIN = 0
 PERIOD_S, SAY_S = 0.1, 3.0  # of the messages; between reports that it waits
+LONGEST_S = 0.5  # a process that stood still for longer was silent, and its next `true` may be a press
 STATE_S = 1.5  # an active robot has published its state within
 
 
@@ -41,27 +43,49 @@ class Deadman(Node):
         self._out = self.create_publisher(Bool, "enable", QoSProfile(depth=1))
         self._client = self.create_client(SetBool, "draft_policy/set_enabled")
         self._found_s = self._said_s = 0.0
-        self._pressed = False
+        self._pressed, self._needs = False, False
+        self._ran_s = self._warns_s = math.inf
+        self.late_s = 0.0
+        """For how long it stood still since it found the robot; then it presses no more."""
         self.create_subscription(SafetyState, "safety_state", self._on_state, LISTENING)
         steady_timer(self, PERIOD_S, self._publish)
 
     def _publish(self) -> None:
-        now_s, topic = time.monotonic(), self._out.topic_name
+        now_s, topic = self._now_s(), self._out.topic_name
+        if self.late_s:
+            return
         if self._pressed:
             self._out.publish(Bool(data=True))
         elif self._out.get_subscription_count() and self._client.service_is_ready():
             self._found_s = self._found_s or now_s
             if now_s > self._found_s + STATE_S:
                 self._press(afresh=False)
+                self._warns_s = now_s
         elif now_s > self._said_s + SAY_S:
             self._said_s = now_s
             there = instead(topic, BOOL, endpoints(self, [BOOL], subscriptions=True))
             other = f"; there is {there}; give --namespace" if there else ""
             self.get_logger().warning(f"waits: no robot subscribes to {topic}{other}")
 
+    def _now_s(self) -> float:
+        """Return the time, and note whether the process stood still, also with its machine."""
+        now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+        if self._found_s and now_s > self._ran_s + LONGEST_S:
+            self.late_s = self.late_s or now_s - self._ran_s
+        self._ran_s = now_s
+        return now_s
+
     def _on_state(self, state: SafetyState) -> None:
-        if self._found_s and not self._pressed:
-            self._press(afresh=bool(state.needs_press or state.stopped))
+        now_s, needs = self._now_s(), bool(state.needs_press or state.stopped)
+        if self._found_s and not (self._pressed or self.late_s):
+            self._press(afresh=needs)
+            self._warns_s = now_s + STATE_S  # the answer to that press is in a later state
+        elif self._pressed and now_s > self._warns_s:
+            if needs and not self._needs:
+                self.get_logger().warning(
+                    f"held: {state.message}; end this and start it again, to press afresh"
+                )
+            self._needs = needs
 
     def _press(self, afresh: bool) -> None:
         """Press now or never: a stop that comes later is not this start's to end."""
@@ -75,14 +99,17 @@ class Deadman(Node):
         self.get_logger().info(f"fresh press: {called.result().message}")
 
 
-def until_hang_up(node: Node) -> Future:
-    """Return what is done once the input has ended: the terminal is closed, or ssh has ended."""
+def until_released(node: Deadman) -> Future:
+    """Return what is done once the input has ended, as of a closed terminal, or the process stood still."""
     gone = Future()
 
     def read_input() -> None:
         if gone.done():
             return
-        if sys.stdin is None or (select.select([STDIN], [], [], 0.0)[0] and not os.read(STDIN, 1024)):
+        if node.late_s:
+            node.get_logger().warning(f"released: it stood still for {node.late_s:.1f} s; start it again")
+            gone.set_result(None)
+        elif sys.stdin is None or (select.select([STDIN], [], [], 0.0)[0] and not os.read(STDIN, 1024)):
             node.get_logger().warning("released: its input has ended; run it at a terminal")
             gone.set_result(None)
 
@@ -92,7 +119,7 @@ def until_hang_up(node: Node) -> Future:
 
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(Deadman, __doc__ or "", None, until_hang_up))
+    sys.exit(run(Deadman, __doc__ or "", None, until_released))
 
 
 if __name__ == "__main__":
