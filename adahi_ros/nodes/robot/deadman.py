@@ -82,9 +82,8 @@ class Deadman(Node):
             self._warns_s = now_s + STATE_S  # the answer to that press is in a later state
         elif self._pressed and now_s > self._warns_s:
             if needs and not self._needs:
-                self.get_logger().warning(
-                    f"held: {state.message}; end this and start it again, to press afresh"
-                )
+                text = f"held: {state.message}; to press afresh, end this and start it again"
+                self.get_logger().warning(text)
             self._needs = needs
 
     def _press(self, afresh: bool) -> None:
