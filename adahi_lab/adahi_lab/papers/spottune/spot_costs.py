@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import rankdata
@@ -22,6 +24,7 @@ from adahi_lab.papers.spottune.spot import (
     replay,
 )
 from adahi_lab.papers.spottune.spot_trace import SpotTrace
+from adahi_ros.core.files import read_json
 
 ON_DEMAND, CHEAPEST, TREND, TREND_ALONE = "on demand", "cheapest spot", "by trend", "by trend, no refund"
 LEVEL = 0.95
@@ -33,7 +36,8 @@ class Search:
 
     Attributes:
         trials: how many; their starts are spread over the second half of the trace.
-        work: of each, in hours of an instance of speed 1.
+        work: of a trial, in hours of an instance of speed 1; the mean of all.
+        shares: of that work, of one trial after the other, from the start again after the last.
 
     Raises:
         ValueError: a value is out of range; names it.
@@ -41,6 +45,7 @@ class Search:
 
     trials: int = 200
     work: float = 40.0
+    shares: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
         if not 1 <= self.trials <= 100_000:
@@ -48,9 +53,32 @@ class Search:
         if not 0.0 < self.work <= 1e6:
             raise ValueError(f"work: {self.work}, must be above 0, and at most 1e6")
 
+    @classmethod
+    def measured(cls, file: Path, work: float) -> Search:
+        """Return the trials of a search as `adahi lab tune --json` measured them, by their processor time.
+
+        Raises:
+            ValueError: it is no such file, or no trial took time.
+        """
+        trials = read_json(file).get("trials")
+        took = trials if isinstance(trials, list) else []
+        try:
+            cpu_s = np.array([float(trial["costs"]["cpu_s"]) for trial in took])
+        except (KeyError, TypeError, ValueError):
+            cpu_s = np.zeros(0)
+        cpu_s = cpu_s[cpu_s > 0.0]
+        if not cpu_s.size:
+            raise ValueError(f"{file}: no trial has costs: cpu_s, must be a file of 'adahi lab tune --json'")
+        return cls(len(cpu_s), work, tuple((cpu_s / cpu_s.mean()).tolist()))
+
 
 def costs(trace: SpotTrace, search: Search, rules: Rules) -> Figures:
     """Return what the trials cost on the second half of a trace; the predictor learned from the first.
+
+    Returns:
+        `by` what rents: `cost` of a trial, `hours`, `revocations`, `of_on_demand`, the cost as a share of
+        that on demand, and `performance_per_cost`, SpotTune's rate (1 / hours / cost) as a multiple of that
+        on demand.
 
     Raises:
         ValueError: the trace is too short for it, or a trial does not end within it.
@@ -65,14 +93,19 @@ def costs(trace: SpotTrace, search: Search, rules: Rules) -> Figures:
         TREND: (by_trend(trace, predictor, rules), rules),
         TREND_ALONE: (by_trend(trace, predictor, unpaid), unpaid),
     }
-    room = round(1.5 * search.work / min(each.speed for each in trace.types)) * trace.hour
+    longest = search.work * max(search.shares)
+    room = round(1.5 * longest / min(each.speed for each in trace.types)) * trace.hour
     starts = np.linspace(half, max(half, trace.periods - room), search.trials).astype(int)
+    works = [search.work * share for share in islice(cycle(search.shares), search.trials)]
+    trials = list(zip(works, map(int, starts), strict=True))
     found = {
-        name: _mean([replay(trace, choose, by, search.work, int(start)) for start in starts])
+        name: _mean([replay(trace, choose, by, work, start) for work, start in trials])
         for name, (choose, by) in choosers.items()
     }
+    whole = found[ON_DEMAND]
     for each in found.values():
-        each["of_on_demand"] = each["cost"] / found[ON_DEMAND]["cost"]
+        each["of_on_demand"] = each["cost"] / whole["cost"]
+        each["performance_per_cost"] = whole["cost"] * whole["hours"] / (each["cost"] * each["hours"])
     return {"by": found, "prediction": quality(trace, predictor, half)}
 
 

@@ -28,7 +28,11 @@ def spot(
         Option(min=1, max=1000, help="Instead of one trace, replay so many that are made, from --seed on."),
     ] = 1,
     trials: Annotated[int, Option(min=1, max=100_000, help="Trials to replay.")] = 200,
-    work: Annotated[float, number("Work of a trial, in hours of an instance of speed 1.", 0.1, 1e4)] = 40.0,
+    search: Annotated[
+        Path | None,
+        Option(help="Replay the trials of this file of 'adahi lab tune --json', each as long as it took."),
+    ] = None,
+    work: Annotated[float, number("Mean work of a trial, in h of an instance of speed 1.", 0.1, 1e4)] = 40.0,
     startup: Annotated[float, number("Minutes until an instance works.", 0.0, 59.0)] = 6.0,
     checkpoint: Annotated[float, number("Minutes between saved states of a trial.", 1.0, 60.0)] = 15.0,
     seed: options.Seed = 0,
@@ -36,7 +40,7 @@ def spot(
 ) -> None:
     """Choose spot instances by trend, and replay the costs of a search."""
     from adahi_lab.papers.spottune.spot import Predictor, Rules, by_trend
-    from adahi_lab.papers.spottune.spot_costs import Search, costs, over_traces
+    from adahi_lab.papers.spottune.spot_costs import CHEAPEST, TREND, Search, costs, over_traces
     from adahi_lab.papers.spottune.spot_trace import load_trace, made_trace
     from adahi_ros.core.assets import asset
 
@@ -50,8 +54,13 @@ def spot(
     else:
         market = [load_trace(trace or asset(SHIPPED))]
     rules = Rules(startup / 60.0, checkpoint / 60.0)
-    found = [costs(each, Search(trials, work), rules) for each in market]
+    replayed = Search(trials, work) if search is None else Search.measured(search, work)
+    found = [costs(each, replayed, rules) for each in market]
     console.print(_table(found[0] if traces == 1 else None, over_traces(found)))
+    if traces == 1:
+        rates = found[0]["by"]
+        best, kept = (rates[name]["performance_per_cost"] for name in (TREND, CHEAPEST))
+        say(f"performance per cost by trend: {best:.2f} times on demand, {best / kept:.2f} times {CHEAPEST}")
     known = found[0]["prediction"]
     say(
         f"predicted an hour ahead: revocations, area under the curve {known['revocation_auc']:.2f}; "

@@ -68,6 +68,28 @@ def test_by_trend_work_is_cheaper_than_by_either_baseline(seed: int) -> None:
     assert found["prediction"]["revocation_auc"] > 0.8
 
 
+def test_the_rate_of_a_search_is_work_by_time_and_by_money() -> None:
+    found = costs(made_trace(0), Search(60), Rules())["by"]
+    assert found[ON_DEMAND]["performance_per_cost"] == 1.0
+    dear, cheap = found[ON_DEMAND], found[TREND]
+    expected = dear["cost"] / cheap["cost"] * dear["hours"] / cheap["hours"]
+    assert cheap["performance_per_cost"] == pytest.approx(expected)
+
+
+def test_trials_of_a_search_are_as_long_as_they_took(tmp_path: Path) -> None:
+    file = tmp_path / "search.json"
+    took = [{"costs": {"cpu_s": cpu_s}} for cpu_s in (10.0, 30.0, 0.0)]
+    file.write_text(json.dumps({"trials": took}))
+    search = Search.measured(file, 20.0)
+    assert (search.trials, search.work, search.shares) == (2, 20.0, (0.5, 1.5))
+    market = steady(periods=400)
+    on_demand = costs(market, search, AT_ONCE)["by"][ON_DEMAND]
+    assert on_demand["hours"] == pytest.approx(10.0)  # 20 h at speed 2, on average of 5 h and 15 h
+    file.write_text(json.dumps({"trials": []}))
+    with pytest.raises(ValueError, match=r"no trial has costs: cpu_s, must be a file of 'adahi lab tune"):
+        Search.measured(file, 20.0)
+
+
 def test_the_future_does_not_change_a_choice() -> None:
     trace = made_trace(0, days=8)
     half = trace.periods // 2
