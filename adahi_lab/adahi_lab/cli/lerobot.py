@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
 from adahi_lab.cli import options
+from adahi_lab.cli.output import job_bar
 from adahi_ros.cli.options import Incomplete, Namespace, each_bag, number
-from adahi_ros.cli.terminal import command_line, say
+from adahi_ros.cli.terminal import command_line, console, say
 
 
 def policy(
@@ -182,12 +184,18 @@ def _export_bags(
     read = load_contract(contract)
     sentence = instruction or read.robot_type
     lost = say if incomplete else None
-    dataset = read_dataset(
-        bags, read, namespace, keep_failures, on_loss=lost, instruction=sentence, on_measured=say
-    )
-    driven, said = driven_steps(bags, dataset, namespace, lost)
-    save_filmed(out, dataset, bags, read, namespace, not images, driven if said else None, robot_type)
+    with console.status("reading") as status:
+
+        def shown(bag: Path) -> None:
+            status.update(f"reading {bag}")
+
+        dataset = read_dataset(bags, read, namespace, keep_failures, shown, lost, sentence, say)
+        driven, said = driven_steps(bags, dataset, namespace, lost)
     data = dataset.trajectories
+    interventions = driven if said else None
+    with job_bar("writing", len(data.observations)) as bar:
+        on_step = partial(bar, advance=1)
+        save_filmed(out, dataset, bags, read, namespace, not images, interventions, robot_type, on_step)
     if said:
         say(f"intervention: a person drove {driven.sum()} of {len(driven)} steps")
     if instruction is None and (untold := dataset.instructions.count(sentence)):

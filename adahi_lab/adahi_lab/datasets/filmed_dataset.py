@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ def save_filmed(
     videos: bool,
     driven: np.ndarray | None,
     robot_type: str | None = None,
+    on_step: Callable[[], object] = lambda: None,
 ) -> None:
     """Write the steps of bags, each with its images, in the contract's units.
 
@@ -40,6 +41,7 @@ def save_filmed(
         videos: images become videos, else a file in each row.
         driven: (T,) bool, steps that a person drove, which become `INTERVENTION`; None for no such feature.
         robot_type: of the dataset; None for the contract's.
+        on_step: called after each step.
 
     Raises:
         ImportError: LeRobot is not installed; says what to install.
@@ -76,6 +78,7 @@ def save_filmed(
         out.add_frame(frame if driven is None else {**frame, INTERVENTION: driven[step : step + 1]})
         if step + 1 in ends:
             out.save_episode(parallel_encoding=False)  # no fork beside threads
+        on_step()
     out.finalize()
 
 
