@@ -71,6 +71,7 @@ def init(
     """
     from adahi_ros.contract.parsing import parse_contract
     from adahi_ros.core.files import read_json
+    from adahi_ros.core.learnt_units import clamped
     from adahi_ros.policies.remote.lerobot_metadata import described_by_files, metadata_of
     from adahi_ros.protocol.description import Description
     from adahi_ros.robot.compatibility import wants_of_plans
@@ -127,6 +128,8 @@ def init(
     if fault := wants.mismatch(described):
         say(f"does not fit: {fault}")
         raise Exit(1)
+    if beyond := clamped(wants.offered.quantities[ACTION], acted):
+        say(f"limited: {beyond}; in another unit? Then give --driver CONTRACT.yaml with a scale in apply")
     say(f"units and order fit the policy's data, as far as known; next: adahi doctor {written[2]}")
 
 
@@ -175,8 +178,11 @@ def _contract(
     found = [_joint(path) for (source,) in actions.values() for path in source["select"]]
     if found != orders[1]:
         raise ValueError(f"--driver: {driver}: commands {', '.join(found)}, must be {', '.join(orders[1])}")
+    known = contract["observations"]
     cameras = {
-        key: {
+        key: {**known[key], "apply": [{"resize": list(size)}]}
+        if isinstance(known.get(key), dict)
+        else {
             "channel": {
                 "topic": f"{'' if driver == DRIVE else '/'}{key.rpartition('.')[2]}/image_raw/compressed",
                 "type": "sensor_msgs/msg/CompressedImage",
@@ -242,7 +248,10 @@ def _joints(info: dict[str, Any], feature: str, selects: list[list[str]], size: 
                 "in a copy of the dataset's meta/info.json, and compare the unit"
             )
     if len(joints) != size:
-        raise ValueError(f"{feature}: {', '.join(joints)}, must be the {size} entries that the policy has")
+        raise ValueError(
+            f"{feature}: {', '.join(joints)}, must be the {size} entries that the policy has; of another arm "
+            "give --driver, such as ur5e"
+        )
     return joints
 
 

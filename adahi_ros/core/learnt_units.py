@@ -30,6 +30,7 @@ FEW_GAIN = 1.0  # divided by the entries, and added to the former: few are less 
 BOTH = 1.0  # the least cost of each of two swapped entries
 ABSURD = math.log1p((10.0 / TAIL) ** 2)  # the cost of an entry that is wrong without an explanation
 NOISE, STILL, MOVED = 0.002, 0.05, 1.5  # widths between which a motion is odd, and what it costs each entry
+CLAMPED = 0.05  # of the learnt range: a few demonstrations may leave the limits
 AS_GOOD = 1.0  # other units that save nearly as much are named, too
 
 
@@ -61,6 +62,19 @@ def beyond(robots: Quantity, learnt: Ranges) -> str:
         f"{robots.names[entry]}: the policy learnt {ranges[0]}, the robot's limits allow {ranges[1]}: "
         f"{_named(robots, why)}"
     )
+
+
+def clamped(robots: Quantity, learnt: Ranges) -> str:
+    """Return which range of a policy's data leaves the robot's limits most, for people; else ''."""
+    low, high = _ends(learnt, len(robots.names))
+    with np.errstate(invalid="ignore"):
+        shares = np.maximum(robots.low - low, high - robots.high) / (high - low)
+    shares = np.nan_to_num(shares, nan=-math.inf)
+    entry = int(shares.argmax())
+    if not shares[entry] > CLAMPED:
+        return ""
+    allowed = f"the limits allow {robots.low[entry]:.4g} to {robots.high[entry]:.4g}"
+    return f"{robots.names[entry]}: the policy learnt {low[entry]:.4g} to {high[entry]:.4g}, {allowed}"
 
 
 def unlike_in(

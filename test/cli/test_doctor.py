@@ -105,6 +105,15 @@ def test_a_wrong_parameter_is_an_error_of_its_own(doctor: Doctor) -> None:
     assert "--limits" in doctor(1, "action", safety={"limits": "so102"})["parameters"][0]
 
 
+def test_limits_that_the_node_refuses_are_an_error(doctor: Doctor, tmp_path: Path) -> None:
+    limits = yaml.safe_load(asset("config/limits/so101.yaml").read_text())
+    box = {"low": [0.0, 0.0, 0.0], "high": [1.0, 1.0, 1.0]}
+    limits["workspace"] = {"urdf": "nowhere.urdf", "base": "base", "tip": "tip", **box}
+    (tmp_path / "limits.yaml").write_text(yaml.safe_dump(limits))
+    (fault,) = doctor(1, safety={"limits": str(tmp_path / "limits.yaml")})["parameters"]
+    assert "nowhere.urdf" in fault
+
+
 def test_words_of_other_nodes_forge_no_line(capsys: pytest.CaptureFixture[str]) -> None:
     _show("health", Finding(Level.WARN, "arm: cold\nok        disk", "wait\nok"))
     first, second = capsys.readouterr().out.splitlines()

@@ -185,6 +185,30 @@ def test_a_calibration_makes_ranges_of_joints_and_zeros_of_other_drivers(
     assert "elbow_flex: {}, must have range_min" in fails("lerobot", "init", *given, tmp_path / "no")
 
 
+def test_cameras_of_a_drivers_contract_stay(policy: Path, tmp_path: Path, run: Run) -> None:
+    driver = yaml.safe_load(asset("config/contracts/so101.yaml").read_text())
+    camera = {
+        "channel": {"topic": "/front_camera/image_raw", "type": "sensor_msgs/msg/Image"},
+        "align": {"strategy": "hold", "tolerance_ms": 50},
+    }
+    driver["observations"][CAMERAS[0]] = {**camera, "apply": [{"resize": [96, 96]}]}
+    (tmp_path / "driver.yaml").write_text(yaml.safe_dump(driver))
+    run("lerobot", "init", policy, "--out", tmp_path / "arm", "--driver", tmp_path / "driver.yaml")
+    written = yaml.safe_load((tmp_path / "arm/contract.yaml").read_text())["observations"]
+    assert written[CAMERAS[0]] == {**camera, "apply": [{"resize": [480, 640]}]}
+    assert written[CAMERAS[1]]["channel"]["topic"] == "/wrist/image_raw/compressed"
+
+
+@pytest.mark.parametrize(("most", "said"), [(98.0, False), (125.0, True)])
+def test_a_range_that_the_limits_cut_is_named(most: float, said: bool, tmp_path: Path, run: Run) -> None:
+    policy = act(tmp_path / "pretrained_model", high=[*HIGH[:5], most])
+    given = "--dataset", dataset(tmp_path / "data", JOINTS)
+    output = run("lerobot", "init", policy, "--out", tmp_path / "arm", *given).output
+    assert (
+        "limited: positions.gripper: the policy learnt 1 to 125, the limits allow 0 to 100" in output
+    ) is said
+
+
 def test_lerobots_own_driver_has_lerobots_numbers(tmp_path: Path, run: Run, fails: Fails) -> None:
     calibration = tmp_path / "my_arm.json"
     calibration.write_text(json.dumps(MOTORS))

@@ -33,7 +33,7 @@ from adahi_ros.nodes.robot.other_publishers import OtherPublishers
 from adahi_ros.protocol.description import Described
 from adahi_ros.robot.checks import BOOL, Robot
 from adahi_ros.safety.holds import Holds
-from adahi_ros.safety.named_limits import limits_warning
+from adahi_ros.safety.named_limits import limits_warning, named_command_limits
 
 TRIPS, AGAIN_S = 5, 1.0  # requests for a description, and after how long without an answer another one
 VENDOR_BYTES = 2  # with which DDS begins a GID
@@ -79,6 +79,7 @@ class Examination(Listener):
         policy, contract = parts.policy_and_contract(values)
         encoder, _ = parts.encoder_of(values, contract)
         limits, what = parts.limits_of(values, contract), commanded(contract.action)
+        named_command_limits(values.safety.limits, what)
         controller = parts.controller_of(values, policy, contract)
         self._clients = VerifierClients(self.node, values.verification.reliability, self._verifier)
         resolved = self.node.resolve_topic_name
