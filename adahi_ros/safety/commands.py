@@ -97,6 +97,7 @@ class Commands:
         self._measured = measured
         self._reaches = reaches
         self._stay: np.ndarray | None = None  # what is commanded until the controller is reached
+        self._stays_measured = np.zeros(0, dtype=bool)  # (A,), which of that was measured
         self._stayed_s = 0.0  # since when
         self._commanded: np.ndarray | None = None
         self._published: _State | None = None
@@ -163,7 +164,8 @@ class Commands:
         """
         stay = self._staying(wanted, measured, now_s)
         if stay is not None:
-            self._guard.begin_at(stay)  # else an arm outside of its limits would be led inwards
+            # Else an arm outside of its limits would be led inwards.
+            self._guard.begin_at(np.where(self._stays_measured, stay, np.nan))
             wanted, action = stay, None
         command = self._guard.act(wanted, measured, now_s, stamp_s, person)
         if command is None and self._guard.moving:
@@ -184,7 +186,7 @@ class Commands:
         if self._stay is None:
             self._stayed_s = now_s
         if self._stay is None or paused:  # the arm may have been moved since
-            self._stay = guard.stay(wanted, measured)
+            self._stay, self._stays_measured = guard.stay(wanted, measured), np.isfinite(measured)
         if self._reaches():
             stay, self._stay, guard.waits = self._stay, None, ""
             if now_s <= self._stayed_s + OUTDATED_S:

@@ -179,7 +179,7 @@ class Guard:
         return np.where(self._envelope.positions | self.goals, known, 0.0)
 
     def begin_at(self, place: np.ndarray) -> None:
-        """Let the next command begin at rest at positions (A,), and not at the last command."""
+        """Let the next command begin at rest at positions (A,); at the last command where they are NaN."""
         self._envelope.begin(self._unwrapped(place, self._motion.at), self._envelope.positions)
 
     @property

@@ -55,6 +55,13 @@ def test_an_arm_outside_of_its_limits_is_not_led_inwards_while_it_waits() -> Non
         np.testing.assert_allclose(arm.step().command, AT, atol=step + 1e-9)
 
 
+def test_a_joint_that_is_not_measured_is_within_its_limits_while_the_arm_waits() -> None:
+    arm = Waiting(position_high=0.25, velocity=0.5, acceleration=2.0)
+    for pause_s in (0.0, 0.0, 2.0, 0.0):
+        command = arm.step(np.array([np.nan]), pause_s).command
+        np.testing.assert_allclose(command, [0.25], atol=1e-9)
+
+
 def test_a_joint_that_turns_without_end_waits_in_the_turn_of_its_commands() -> None:
     arm = Waiting(continuous=True, velocity=0.5)
     at = np.pi - 0.001
