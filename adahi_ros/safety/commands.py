@@ -97,7 +97,7 @@ class Commands:
         self._measured = measured
         self._reaches = reaches
         self._stay: np.ndarray | None = None  # what is commanded until the controller is reached
-        self._stays_measured = np.zeros(0, dtype=bool)  # (A,), which of that was measured
+        self._place = np.zeros(0)  # (A,), where the arm stands meanwhile, NaN where unknown
         self._stayed_s = 0.0  # since when
         self._commanded: np.ndarray | None = None
         self._published: _State | None = None
@@ -164,10 +164,9 @@ class Commands:
         """
         stay = self._staying(wanted, measured, now_s)
         if stay is not None:
-            # Else an arm outside of its limits would be led inwards.
-            self._guard.begin_at(np.where(self._stays_measured, stay, np.nan))
             wanted, action = stay, None
-        command = self._guard.act(wanted, measured, now_s, stamp_s, person)
+        place = None if stay is None else self._place  # an arm outside of its limits is not led inwards
+        command = self._guard.act(wanted, measured, now_s, stamp_s, person, place)
         if command is None and self._guard.moving:
             return replace(self.brake_if_held(now_s), action=None, brakes=True)
         # Without intervention, return the action itself: a conversion and its inverse may change bits.
@@ -186,7 +185,9 @@ class Commands:
         if self._stay is None:
             self._stayed_s = now_s
         if self._stay is None or paused:  # the arm may have been moved since
-            self._stay, self._stays_measured = guard.stay(wanted, measured), np.isfinite(measured)
+            place = guard.place(measured, now_s)
+            self._place = measured if place is None else place
+            self._stay = guard.stay(wanted, self._place)
         if self._reaches():
             stay, self._stay, guard.waits = self._stay, None, ""
             if now_s <= self._stayed_s + OUTDATED_S:

@@ -170,17 +170,13 @@ class Guard:
             self._envelope.positions & (self._motion.resting | (rested > HOLDS_AT_REST))
         )
 
-    def stay(self, wanted: np.ndarray, measured: np.ndarray) -> np.ndarray:
-        """Return the action (A,) that moves nothing, once `goals` are left out.
+    def stay(self, wanted: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """Return the action (A,) that moves nothing from `place`, once `goals` are left out.
 
-        Where a place is not measured, it is the wanted one.
+        Where a place is unknown, it is the wanted one.
         """
-        known = np.where(np.isfinite(measured), measured, wanted)
+        known = np.where(np.isfinite(place), place, wanted)
         return np.where(self._envelope.positions | self.goals, known, 0.0)
-
-    def begin_at(self, place: np.ndarray) -> None:
-        """Let the next command begin at rest at positions (A,); at the last command where they are NaN."""
-        self._envelope.begin(self._unwrapped(place, self._motion.at), self._envelope.positions)
 
     @property
     def goals(self) -> np.ndarray:
@@ -284,6 +280,7 @@ class Guard:
         now_s: float,
         stamp_s: float | None = None,
         person: bool = False,
+        place: np.ndarray | None = None,
     ) -> np.ndarray | None:
         """Return the command for a wanted action (A,); None for no command.
 
@@ -293,6 +290,7 @@ class Guard:
             now_s: the time.
             stamp_s: when they were measured, on any clock; None for now.
             person: the action is of a person who has taken over.
+            place: (A,), where positions stand, NaN where unknown: the action moves nothing. None: it may.
         """
         self._commanded, self._owed = None, None if person else (wanted, measured, stamp_s)
         self._person = person
@@ -328,6 +326,8 @@ class Guard:
         if start is not None:
             wanted = self._unwrapped(wanted, start)
         admitted = self._envelope.admit(wanted, measured, motion.since_s(now_s))
+        if place is not None and measured is not None:
+            admitted = self._envelope.stand(admitted, self._unwrapped(place, start), measured)
         if self._refused(start, admitted.action, motion.since_s(now_s)):
             self._envelope.state, motion.at, motion.speeds = before
             return self._stand(Intervention.WORKSPACE, now_s)

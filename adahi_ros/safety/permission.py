@@ -18,6 +18,7 @@ from adahi_ros.safety.takeover import Takeover, lateness
 OTHERS = frozenset((Hold.DEACTIVATED, Hold.TAKEN, Hold.STALE))  # holds that the operator does not end
 COPIES = 64
 SILENCES = 2.0  # of `timeout_s`: a deadman that is silent for so long was released
+SILENCE_S = 1.0  # at least
 LONGEST_WAIT_S = 10.0  # of a call that activates the node
 SERVICE_NEEDED = "only ~/set_enabled with true lets the arm move"
 
@@ -51,7 +52,8 @@ class Permission:
       on the topic from then to the `true`, and from the first of the latched stops as well. Sequence
       numbers only rule presses out.
     - A fresh press ends stops, and the holds that wait for one; the service does so, too. A `true` after
-      twice `timeout_s` of silence, by the publisher's clock and this machine's, is a press that ends no stop.
+      silence of twice `timeout_s` and a second, by the publisher's clock and this machine's, is a press that
+      ends no stop.
     - The first `true` of a new publisher ends only the hold of the node's start, and only if nothing else
       holds the arm and no other publisher is on the topic.
     - The service enables without a deadman, until a `true` arrives: then the deadman counts again.
@@ -249,7 +251,8 @@ class Permission:
         """Whether the publisher was silent: either clock may jump, and this node may be suspended."""
         if None in (press.sequence, before.sequence) or press.stamp_s is None or before.stamp_s is None:
             return False
-        return min(press.stamp_s - before.stamp_s, between_s) >= SILENCES * self._timeout_s
+        silence_s = max(SILENCE_S, SILENCES * self._timeout_s)
+        return min(press.stamp_s - before.stamp_s, between_s) >= silence_s
 
     def _is_first(self, last: tuple[Press, float, float] | None, arrived_s: float, now_s: float) -> bool:
         """Whether its only publisher is new, and nothing but the node's start holds the arm."""

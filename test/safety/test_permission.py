@@ -478,13 +478,17 @@ def test_a_deadman_that_is_used_takes_over_from_the_service(topic: Topic) -> Non
     assert not topic.permission.enabled(100.6)
 
 
-def test_a_silence_that_ends_an_alarm_is_twice_the_timeout_long(topic: Topic) -> None:
+@pytest.mark.parametrize(("timeout_s", "silence_s"), [(0.1, 1.0), (0.5, 1.0), (2.0, 4.0)])
+def test_a_silence_that_ends_an_alarm_lasts_a_second_and_twice_the_timeout(
+    topic: Topic, timeout_s: float, silence_s: float
+) -> None:
+    topic.permission.configure(True, timeout_s)
     deadman = topic.join(9.0)
     deadman.say(True, 10.0)
     topic.permission.holds.happen(Event.LAGS)
-    deadman.say(True, 10.0 + 2 * TIMEOUT_S - 0.01)
+    deadman.say(True, 10.0 + silence_s - 0.01)
     assert topic.permission.needs_press
-    deadman.say(True, 10.0 + 4 * TIMEOUT_S)
+    deadman.say(True, 10.0 + 2 * silence_s)
     assert not topic.permission.needs_press
 
 

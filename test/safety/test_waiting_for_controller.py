@@ -35,38 +35,72 @@ class Waiting:
         self.guard.observed(self.now_s)
         return self.commands.limit(WANTED, at, self.now_s)
 
+    def commanded(self, at: np.ndarray = AT, after_s: float = 0.0) -> np.ndarray:
+        command = self.step(at, after_s).command
+        assert command is not None
+        return command
+
 
 @pytest.mark.parametrize("period_s", [0.02, 0.2, 0.5])
 def test_the_first_motion_waits_at_any_rate(period_s: float) -> None:
     arm = Waiting(period_s)
     for _ in range(8):
-        np.testing.assert_array_equal(arm.step().command, AT)
+        np.testing.assert_array_equal(arm.commanded(), AT)
         assert arm.guard.reason(arm.now_s) == WAITS
     arm.reached = True
     arm.step()
-    np.testing.assert_array_equal(arm.step().command, WANTED)
+    np.testing.assert_array_equal(arm.commanded(), WANTED)
     assert arm.guard.reason(arm.now_s) == ""
 
 
-def test_an_arm_outside_of_its_limits_is_not_led_inwards_while_it_waits() -> None:
-    arm = Waiting(position_high=0.25, velocity=0.5, acceleration=2.0)
-    step = 2.0 * 0.05**2  # by the acceleration, in a period from rest
+@pytest.mark.parametrize("limits", [{"acceleration": 2.0}, {}])
+def test_an_arm_outside_of_its_limits_is_not_led_inwards_while_it_waits(limits: dict[str, float]) -> None:
+    arm = Waiting(position_high=0.25, velocity=0.5, **limits)
     for _ in range(40):
-        np.testing.assert_allclose(arm.step().command, AT, atol=step + 1e-9)
+        np.testing.assert_array_equal(arm.commanded(), AT)
+    arm.guard.stop()
+    for _ in range(4):
+        arm.now_s += arm.period_s
+        braking = arm.commands.brake_if_held(arm.now_s).command
+        assert braking is None or braking == AT
+    arm.commands.start(arm.now_s + 2.0)
+    arm.reached = True
+    arm.now_s += 2.0
+    led = [float(arm.commanded()[0]) for _ in range(40)]
+    assert led[-1] == 0.25
+    assert max(abs(np.diff([AT[0], *led]))) <= 0.5 * arm.period_s + 1e-9
+
+
+def test_an_arm_that_is_moved_away_while_it_waits_is_not_asked_back_at_once() -> None:
+    arm = Waiting(max_step=0.05, following=1.0, velocity=0.5)
+    arm.commanded()
+    for moved in np.linspace(0.3, 0.5, 30):
+        assert abs(arm.commanded(np.array([moved]))[0] - moved) <= 0.05 + 0.025
 
 
 def test_a_joint_that_is_not_measured_is_within_its_limits_while_the_arm_waits() -> None:
     arm = Waiting(position_high=0.25, velocity=0.5, acceleration=2.0)
     for pause_s in (0.0, 0.0, 2.0, 0.0):
-        command = arm.step(np.array([np.nan]), pause_s).command
+        command = arm.commanded(np.array([np.nan]), pause_s)
         np.testing.assert_allclose(command, [0.25], atol=1e-9)
+
+
+@pytest.mark.parametrize(("pause_s", "place"), [(0.3, 0.4), (0.6, 0.35)])
+def test_an_arm_that_hangs_below_its_commands_waits_where_motion_starts(pause_s: float, place: float) -> None:
+    arm, hanging = Waiting(velocity=0.5, acceleration=2.0), np.array([0.35])
+    arm.reached = True
+    for _ in range(20):
+        arm.step(hanging)
+    arm.reached = False
+    for after_s in (pause_s, 0.0, 0.0):
+        np.testing.assert_allclose(arm.commanded(hanging, after_s), [place], atol=0.005)
 
 
 def test_a_joint_that_turns_without_end_waits_in_the_turn_of_its_commands() -> None:
     arm = Waiting(continuous=True, velocity=0.5)
     at = np.pi - 0.001
     for step in range(20):
-        command = arm.step(np.array([at if step % 4 < 2 else -at]), after_s=0.2 * (step % 2)).command
+        command = arm.commanded(np.array([at if step % 4 < 2 else -at]), after_s=0.2 * (step % 2))
         np.testing.assert_allclose(command, [at], atol=0.003)
 
 
@@ -77,7 +111,7 @@ def test_a_plan_that_went_on_for_long_meanwhile_is_outdated(long: bool) -> None:
         arm.step()
     assert not arm.guard.resumes(arm.now_s)
     arm.reached = True
-    first = arm.step().command
+    first = arm.commanded()
     assert arm.guard.resumes(arm.now_s) is long
     np.testing.assert_array_equal(first, AT if long else WANTED)
 
