@@ -26,12 +26,12 @@ def collects(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("name", ENTRY_POINTS)
-def test_pytest_starts_beside_the_plugins_of_ros(tmp_path: Path, name: str) -> None:
+def test_pytest_starts_beside_the_plugins_of_ros(tmp_path: Path) -> None:
     info = tmp_path / "fake_plugin-3.4.3.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fake-plugin\nVersion: 3.4.3\n")
-    (info / "entry_points.txt").write_text(f"[pytest11]\n{name} = fake_hooks\n")
+    points = "".join(f"{name} = fake_hooks\n" for name in ENTRY_POINTS)
+    (info / "entry_points.txt").write_text(f"[pytest11]\n{points}")
     (tmp_path / "fake_hooks.py").write_text(PLUGIN)
     bare = collects(tmp_path, "-o", "addopts=")
     assert "Argument(s) {'path'}" in bare.stdout + bare.stderr
