@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from adahi_ros.protocol.request import (
 )
 from adahi_ros.server.engine import check_request
 
-SERVICE = Path(__file__).parents[2] / "adahi_msgs" / "srv" / "VerifyDraft.srv"
 TARGET = Signature(
     history=2,
     horizon=2,
@@ -38,12 +36,6 @@ def with_entry(values: np.ndarray, index: int, value: float) -> np.ndarray:
     changed = np.array(values)
     changed[index] = value
     return changed
-
-
-def test_the_fault_numbers_are_those_on_the_air() -> None:
-    on_the_air = dict(re.findall(r"STATUS_(\w+)=(\d+)", SERVICE.read_text()))
-    for fault in RequestFault:
-        assert on_the_air[fault.name] == str(fault.value)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
