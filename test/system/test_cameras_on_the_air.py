@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from adahi_msgs.srv import DescribeTarget, VerifyDraft
-from sensor_msgs.msg import CompressedImage
+from adahi_msgs.srv import DescribeTarget
 
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
-from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.verifier_messages import to_request
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
@@ -25,11 +23,8 @@ from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, fingerprint_of
 from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.protocol.request import (
-    PROTOCOL_VERSION,
     Request,
-    RequestFault,
     Sender,
-    fingerprint_number,
     sent_codes,
 )
 from adahi_ros.protocol.window import WireWindow
@@ -173,17 +168,6 @@ def test_the_target_sees_what_was_meant(
     assert max(sizes[1:]) < sizes[0]
 
 
-def test_a_robot_that_sends_images_needs_a_verifier_with_its_encoder(
-    stage: Stage, verifier: Any, connect: Callable[[str | None], End], encoder: tuple[Path, Encoder]
-) -> None:
-    session = connect("0123456789abcdef").session
-    assert session.link is VerifierState.MISMATCHED
-    assert session.trouble == (
-        f"encoder_fingerprint: the draft's is 0123456789abcdef, the target's {encoder[1].fingerprint}; "
-        "must be the same"
-    )
-
-
 def test_each_start_of_a_robot_is_a_session() -> None:
     numbers = np.zeros((H, S + 4), np.float32)
     counts = np.full((1, 2, 8), [[8192] * 7 + [8191]], np.uint16)
@@ -203,31 +187,3 @@ def test_it_describes_its_encoder(
     name, weights = "/".join(exported.parts[-1:]) + "/target", fingerprint_of(target)
     described = Description(name, "speculative", target.signature, encoder[1].fingerprint)
     assert description == describe(replace(described, policy_fingerprint=weights))
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (
-            to_jpeg(np.zeros((*SIZE[::-1], 3), np.uint8), 50),
-            "images[0].data: 16 x 12 pixels, must be 12 x 16",
-        ),
-        (b"\xff\xd8\xff\xd9", "images[0].data: 4 bytes, must be a JPEG"),
-    ],
-)
-def test_what_is_no_image_is_refused(
-    stage: Stage, verifier: Any, target: Policy, data: bytes, message: str
-) -> None:
-    verify = stage.client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
-    assert target.signature.codes is not None
-    request = VerifyDraft.Request(
-        protocol=PROTOCOL_VERSION,
-        robot_id="stranger",
-        tokenizer_fingerprint=fingerprint_number(target.signature.codes.fingerprint),
-        observation_window=[0.0] * (H * S),
-        images=[CompressedImage(format="jpeg", data=data)] * (H * CAMERAS),
-        goal=[0.0, 0.0],
-    )
-    response = verify(request)
-    assert response.status == RequestFault.WRONG_SHAPE
-    assert response.message.startswith(message)

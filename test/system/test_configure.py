@@ -109,7 +109,6 @@ def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) ->
             ["rule.name: 'generous'", "one of by_target, speculative, replace, "],
         ),
         ("bag_recorder_node", {"out": "/nowhere/bag"}, ["contract: '', must be a YAML file or one of ball"]),
-        ("target_verifier_node", {"checkpoint": "/nowhere/target"}, ["checkpoint: '/nowhere/target'"]),
         ("adahi_lab.nodes.robot_simulator_node", {"task": "chess"}, ["task: 'chess'", "one of ball"]),
         ("adahi_lab.nodes.robot_simulator_node", {"episodes": -1}, ["episodes", "-1", "from 0"]),
     ],

@@ -52,13 +52,6 @@ def test_another_policy_is_served_by_its_name_until_it_is_not(server: Server, ex
     assert list(server.describe("spare").targets) == ["arm"]
 
 
-def test_what_cannot_be_loaded_is_refused_and_the_others_are_served(server: Server, exported: Path) -> None:
-    refused = server.load("spare", Path("/nowhere/target"))
-    assert not refused.success
-    assert "'/nowhere/target', cannot be loaded" in refused.message
-    assert list(server.describe().targets) == ["arm"]
-
-
 def test_a_robot_asks_the_policy_that_it_names(stage: Stage, server: Server, exported: Path) -> None:
     assert server.load("spare", exported / "target").success
     stage.start_draft(exported, verification__target_name="spare", command__lockstep=True)

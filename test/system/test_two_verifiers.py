@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from test.system.stage import Robot, Stage
@@ -60,29 +57,6 @@ def test_a_backup_of_another_policy_is_refused_by_name(
     refusal = f"verifier {BACKUP} is not asked: acceptance: replace, must be speculative"
     stage.wait(lambda: refusal in draft.output, "the refusal")
     stage.wait(lambda: "verifier ready" in draft.output, "the other verifier")
-    stage.clear()
-
-
-def with_other_weights(exported: Path, folder: Path) -> Path:
-    """Copy checkpoints; the target there has one weight that is another, and the same sizes."""
-    copied = shutil.copytree(exported, folder / "other")
-    weights = copied / "target.safetensors"
-    tensors = load_file(weights)
-    last = sorted(name for name, values in tensors.items() if values.dtype == np.float32)[-1]
-    tensors[last].flat[0] += 0.5
-    save_file(tensors, weights)
-    return copied
-
-
-def test_a_backup_of_the_same_sizes_with_other_weights_gets_no_request(
-    stage: Stage, exported: Path, start_backup: Callable[..., NodeProcess], tmp_path: Path
-) -> None:
-    stage.start_verifier(exported, target_name="arm")
-    start_backup(with_other_weights(exported, tmp_path), target_name="arm")
-    draft = stage.start_draft(exported, verification__backups=["backup"])
-    stage.activate()
-    stage.wait(lambda: f"verifier {BACKUP} is not asked: policy_fingerprint: " in draft.output, "the refusal")
-    stage.wait(lambda: "verifier ready" in draft.output, "the first")
     stage.clear()
 
 
