@@ -1,14 +1,11 @@
-"""The page of `adahi report BAG`: its figures, and its controls in a browser."""
+"""The page of `adahi report BAG`: its figures."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -290,67 +287,3 @@ def test_a_run_of_hours_makes_no_larger_page(step_record: Make, tmp_path: Path) 
     assert len(html) < LARGEST_BYTES
     assert "one of 3 steps" in html
     assert "Episodes: 720, the first 500" in html
-
-
-BROWSER = """
-import sys
-from PySide6.QtCore import QTimer, QUrl
-from PySide6.QtWebEngineWidgets import QWebEngineView
-from PySide6.QtWidgets import QApplication
-
-application = QApplication(sys.argv)
-view = QWebEngineView()
-view.resize(1400, 900)
-view.show()
-view.load(QUrl.fromLocalFile(sys.argv[1]))
-
-
-def each(scripts):
-    if not scripts:
-        application.quit()
-        return
-
-    def then(value):
-        if scripts[0].startswith("document.body.dataset") and value != "yes":
-            QTimer.singleShot(100, lambda: each(scripts))
-            return
-        print(value, flush=True)
-        each(scripts[1:])
-
-    view.page().runJavaScript(scripts[0], 0, then)
-
-
-QTimer.singleShot(0, lambda: each(["document.body.dataset.ready || ''", *sys.argv[2:]]))
-application.exec()
-"""
-CLICKS = {
-    "document.querySelectorAll('#run-0 tr.episode')[1].click(); rangeOf(0).start.toFixed(2)": "1.00",
-    "document.querySelector('.before').click(); (rangeOf(0).start + rangeOf(0).end).toFixed(1)": "1.0",
-    "document.querySelector('.whole').click(); rangeOf(0).end.toFixed(2)": "1.95",
-    "const s = document.querySelector('.joint'); s.value = 1; s.dispatchEvent(new Event('change')); "
-    "stepsOf(0).data.commanded[30]": "30",
-    "csvOf(0).split('\\n')[31].split(',').includes('30')": "True",
-    "pictureAt(0, 1.2); document.getElementById('frame-0-front').src.endsWith('BBBB')": "True",
-    "document.querySelectorAll('.show')[1].click(); document.getElementById('run-1').hidden": "True",
-}
-
-
-@pytest.mark.skipif(find_spec("PySide6") is None, reason="a Chromium: pip install PySide6")
-@pytest.mark.timeout(120)
-def test_clicks_in_chromium_change_what_is_shown(page: Path) -> None:
-    environment = {
-        "QT_QPA_PLATFORM": "offscreen",
-        "QTWEBENGINE_CHROMIUM_FLAGS": "--no-sandbox --disable-gpu",
-        "HOME": str(page.parent),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", BROWSER, str(page), *CLICKS],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=True,
-    )
-    shown = [float(line) if re.fullmatch(r"[\d.]+", line) else line for line in done.stdout.split()]
-    wanted = [float(w) if re.fullmatch(r"[\d.]+", w) else w for w in CLICKS.values()]
-    assert shown == ["yes", *wanted]
