@@ -46,32 +46,23 @@ def test_nothing_shrinks(trained: VQBeT) -> None:
         grow(trained, before)
 
 
-@pytest.fixture
-def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No export, which takes seconds: to be had where nothing runs what was exported."""
-    monkeypatch.setattr(vqbet_files, "export", lambda checkpoint, path: None)
-
-
-@pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
-def test_grown_policies_run_in_the_place_of_those_they_came_from(
-    checkpoints: Path, cache: Path, backend: str, request: pytest.FixtureRequest
-) -> None:
-    if backend == "torch":
-        request.getfixturevalue("unexported")
+def test_grown_policies_run_in_the_place_of_those_they_came_from(checkpoints: Path, cache: Path) -> None:
     grown = grown_policies(checkpoints, PARAMETERS)
     assert cache in grown.parents
-    draft, target = load_codes(grown / "draft", backend), load_codes(grown / "target", backend)
+    draft, target = (load_codes(grown / name, "onnxruntime") for name in ("draft", "target"))
     assert draft.digest == load_checkpoint(checkpoints / "draft").digest()
     assert target.decoder.fingerprint == draft.decoder.fingerprint
     assert target.signature.parameters >= PARAMETERS
-    expected = load_codes(checkpoints / "target", backend).predict(*inputs(9))
+    expected = load_codes(checkpoints / "target", "onnxruntime").predict(*inputs(9))
     got = target.predict(*inputs(9))
     for name in ("logits", "offsets"):
         np.testing.assert_allclose(getattr(got, name), getattr(expected, name), rtol=0, atol=1e-5)
 
 
-@pytest.mark.usefixtures("unexported")
-def test_grown_policies_are_made_once_and_say_how(checkpoints: Path, cache: Path) -> None:
+def test_grown_policies_are_made_once_and_say_how(
+    checkpoints: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vqbet_files, "export", lambda checkpoint, path: None)  # takes seconds
     grown = grown_policies(checkpoints, PARAMETERS)
     made_ns = (grown / "target.safetensors").stat().st_mtime_ns
     assert grown_policies(checkpoints, PARAMETERS) == grown

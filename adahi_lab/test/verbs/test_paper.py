@@ -178,12 +178,6 @@ def test_what_cannot_be_compared_or_drawn_is_named(tmp_path: Path, fails: Fails)
     assert not (tmp_path / "never").exists()
 
 
-def test_a_folder_without_results_is_named(tmp_path: Path, fails: Fails) -> None:
-    assert fails("report", tmp_path).startswith(f"adahi: {tmp_path}: neither {TABLE} nor {PICTURES}; run ")
-    (tmp_path / TABLE).write_text("{")
-    assert fails("report", tmp_path).startswith(f"adahi: {tmp_path / TABLE}: not JSON")
-
-
 def test_the_methods_of_a_table_are_by_default_those_that_every_task_has(
     fails: Fails, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
