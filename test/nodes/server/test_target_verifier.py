@@ -1,9 +1,8 @@
-"""A request that comes again costs the target nothing, and gets the same reply; a strange one is not kept."""
+"""A request that comes again costs the target nothing, and gets the same reply."""
 
 from __future__ import annotations
 
 import time
-import tracemalloc
 import warnings
 from array import array
 from collections.abc import Callable, Iterator
@@ -15,13 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from adahi_msgs.srv import VerifyDraft
-from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.health_level import Level
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.texts import TEXT_LENGTH
 from adahi_ros.nodes.common.policies import policy_from
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.server import target_verifier_parameters
@@ -242,36 +239,6 @@ def test_a_broken_verdict_is_an_internal_error_and_the_next_is_served(
     assert (response.episode_id, len(response.actions), len(response.accepted)) == (episode, 0, 0)
     assert not response.window_kept
     assert ask(robot_id="deceived", episode_id=episode).status == VerifyDraft.Response.STATUS_OK
-
-
-MEGABYTE = 1 << 20
-STRANGE: dict[str, Callable[[int], Any]] = {
-    "robot_id": lambda number: f"{number:08d}" * (MEGABYTE // 8),
-    "observation_window": lambda number: array("f", bytes(4 * MEGABYTE)),
-    "features": lambda number: array("H", bytes(2 * MEGABYTE)),
-    "images": lambda number: [CompressedImage(format="jpeg", data=array("B", bytes(MEGABYTE)))],
-    "goal": lambda number: array("f", bytes(4 * MEGABYTE)),
-    "codes": lambda number: array("H", bytes(2 * MEGABYTE)),
-    "draft_actions": lambda number: array("f", bytes(4 * MEGABYTE)),
-    "draft_probabilities": lambda number: array("H", bytes(2 * MEGABYTE)),
-}
-
-
-@pytest.mark.parametrize("field", STRANGE)
-def test_of_large_strange_requests_nothing_is_kept_or_reported_at_length(
-    served: tuple[Ask, Counting], field: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    ask, _ = served
-    tracemalloc.start()
-    try:
-        for number in range(20):
-            response = ask(check_fields=False, **{field: STRANGE[field](number)})
-            assert response.status == RequestFault.WRONG_SHAPE
-            assert len(response.message) <= TEXT_LENGTH
-        assert tracemalloc.get_traced_memory()[0] < MEGABYTE
-    finally:
-        tracemalloc.stop()
-    assert len(capfd.readouterr().err) < 10 * TEXT_LENGTH
 
 
 def scheduler(node: TargetVerifierNode) -> tuple[Air, RequestScheduler]:
