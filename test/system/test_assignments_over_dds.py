@@ -66,16 +66,6 @@ AHEAD: dict[str, Any] = {
 
 
 @pytest.fixture
-def planning(stage: Stage, make_checkpoints: Callable[..., Path]) -> Iterator[Fleet]:
-    """A robot that executes plans of eight actions, and requests them ahead."""
-    checkpoints = make_checkpoints(chunk_length=8)
-    for name in ("draft", "target"):
-        load_policy(checkpoints / name, "onnxruntime")
-    yield Fleet(stage, checkpoints, rule__name="replace")
-    stage.clear()
-
-
-@pytest.fixture
 def fleet(stage: Stage, exported: Path) -> Iterator[Fleet]:
     yield Fleet(stage, exported)
     stage.clear()
@@ -113,18 +103,6 @@ def test_a_restart_of_the_verifier_is_noticed(fleet: Fleet) -> None:
     fleet.assign("arm", GOAL)
     fleet.stage.wait(lambda: fleet.draft.output.count("assignment 1 of the verifier") == 2, "the notice")
     assert fleet.requested(2) == [True, False]
-
-
-def test_a_robot_that_requests_ahead_gets_a_plan_for_its_assignment(planning: Fleet) -> None:
-    planning.start_robot(**AHEAD)
-    robot = planning.robot
-    planning.stage.wait(lambda: robot.next().plan_left > 1, "a plan")
-    revision = planning.assign("arm", GOAL)
-    planning.wait_for_log(f"assignment {revision} of the verifier")
-    after = robot.next()
-    assert (after.transmitted, after.planned_action) == (True, ())
-    planning.stage.wait(lambda: robot.next().plan_left > 1, "a plan for the assignment")
-    assert not any("assignment: 0" in record.message for record in robot.steps)
 
 
 def test_a_robot_with_an_intent_requests_another_for_its_assignment(
