@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi lab table`, `adahi lab figures` and `adahi report`: the paper's evaluation, on our own code."""
+"""`adahi lab table` and `adahi lab figures`: the paper's evaluation, on our own code."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LITERATURE_TASKS = "kitchen,ball,metaworld"
 ROWS, FIGURES, PAGE = "rows.json", "literature.json", "literature.md"
+TABLE, PICTURES = "table.json", "figures.json"
 ALL_TASKS = "kitchen,ball,swarm"
 TableTasks = Annotated[
     str | None,
@@ -133,7 +134,6 @@ def table(
     from adahi_lab.evaluation.evaluate import evaluate_methods
     from adahi_lab.methods.methods import METHODS
     from adahi_lab.papers.paper_claims import better_than_adahi, check_claims
-    from adahi_lab.reporting.report import TABLE
     from adahi_lab.reporting.tables import paper_table
 
     count = measuring.episode_count(episodes, quick, measuring.WHOLE_TASK)
@@ -208,7 +208,6 @@ def figures(
     from adahi_lab.evaluation.episodes import evaluation_episodes
     from adahi_lab.evaluation.tradeoffs import episodes_run, measure_tradeoffs, tradeoff_figures
     from adahi_lab.link.link_profile import load_profile
-    from adahi_lab.reporting.report import PICTURES
     from adahi_lab.reporting.tradeoff_figure import area_table, draw_pictures
 
     link_file = link if link.endswith(".yaml") else f"config/links/{link}.yaml"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi report`: one HTML file from bags of runs, or from a folder of results."""
+"""`adahi report`: one HTML file from bags of runs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,11 @@ if TYPE_CHECKING:
 
 
 def report(
-    sources: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            callback=each_bag,
-            help="Bags with draft_status, side by side. Or a folder of 'adahi lab table' and "
-            "'adahi lab figures'. Default: results/paper.",
-            metavar="[BAG]... | [FOLDER]",
-        ),
-    ] = None,
+    bags: Annotated[
+        list[Path], typer.Argument(callback=each_bag, help="Bags with draft_status, side by side.")
+    ],
     out: Annotated[
-        Path | None,
-        typer.Option(help="File to write. Default: FOLDER/report.html; of bags, BAG.html beside the first."),
+        Path | None, typer.Option(help="File to write. Default: BAG.html beside the first bag.")
     ] = None,
     contract: Annotated[
         str | None,
@@ -42,24 +35,9 @@ def report(
     incomplete: Incomplete = False,
     json_file: JsonFile = None,
 ) -> None:
-    """Write one HTML file: an interactive timeline of runs, or the tables and pictures of a folder."""
-    from adahi_lab.reporting.report import REPORT, write_report
-    from adahi_ros.bags.bag_files import is_bag
-
-    sources = sources or [Path("results/paper")]
-    missing = [str(each) for each in sources if not each.exists()]
-    if missing:
-        raise ValueError(f"{', '.join(missing)}: not found, must be a bag, or a folder of 'adahi lab table'")
-    bags = [is_bag(source) for source in sources]
-    if all(bags):
-        path = out if out is not None else sources[0].with_name(f"{sources[0].name}.html")
-        report_bags(sources, tried("--out", path), contract, namespace, incomplete, json_file)
-    elif any(bags) or len(sources) > 1:
-        others = [str(source) for source, bag in zip(sources, bags, strict=True) if not bag]
-        raise ValueError(f"{', '.join(others)}: not a bag; must be bags, or one folder of results")
-    else:
-        path = out if out is not None else sources[0] / REPORT
-        write_report(sources[0], tried("--out", path))
+    """Write one HTML file: an interactive timeline of runs, with a verdict."""
+    path = out if out is not None else bags[0].with_name(f"{bags[0].name}.html")
+    report_bags(bags, tried("--out", path), contract, namespace, incomplete, json_file)
     say(f"report: {path}, {path.stat().st_size / 1e6:.1f} MB")
 
 

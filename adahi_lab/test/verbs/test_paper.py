@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from adahi_lab.cli.paper import FIGURES, PAGE
+from adahi_lab.cli.paper import FIGURES, PAGE, PICTURES, TABLE
 from adahi_lab.evaluation import step_latency as latency
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.papers.literature import Line
-from adahi_lab.reporting.report import PICTURES, REPORT, TABLE
 from adahi_ros.core.assets import asset
 from test.cli.conftest import Fails, Run
 
@@ -124,17 +123,6 @@ def test_pictures_are_drawn_and_their_numbers_written(drawn: str, folder: Path) 
     for name in ("rejection", "latency", "sweep", "traces"):
         assert f"picture: {folder / name}.png" in drawn
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_report_is_made_of_both(drawn: str, folder: Path, run: Run, tmp_path: Path) -> None:
-    result = run("report", folder)
-    html = (folder / REPORT).read_text()
-    assert str(folder / REPORT) in result.output
-    assert html.count('src="data:image/png;base64,') == html.count("src=") == 4
-    success = read(folder / TABLE)["tasks"]["ball"]["methods"]["hybrid"]["success_rate"]
-    assert f"{success:.3f}" in html
-    run("report", folder, "--out", tmp_path / "elsewhere.html")
-    assert (tmp_path / "elsewhere.html").read_text() == html
 
 
 def test_what_was_measured_over_dds_is_taken_or_named(tmp_path: Path, fails: Fails) -> None:
