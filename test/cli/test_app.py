@@ -25,7 +25,7 @@ SAYS = {
     "demo": ("--seed", "--json"),
     "export": ("--checkpoints",),
     "lab table": ("--seed", "--out", "--quick", "--workers"),
-    "lab figures": ("--seed", "--out", "--quick", "--link"),
+    "lab figures": ("--seed", "--out", "--quick"),
     "report": ("--out", "--namespace", "--json"),
     "record": ("--contract", "--out", "--duration", "--namespace", "--storage", "--use-sim-time"),
     "data from-bag": ("--contract", "--out", "--namespace", "--keep-failures"),

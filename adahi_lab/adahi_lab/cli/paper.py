@@ -15,7 +15,6 @@ from adahi_lab.cli.output import episode_bars, job_bar, write_json
 from adahi_lab.cli.task_options import Workers
 from adahi_ros.cli.terminal import command_line, console, say
 from adahi_ros.core.assets import asset
-from adahi_ros.core.files import parse_json, read_bytes
 
 if TYPE_CHECKING:
     from adahi_lab.evaluation.evaluate import Comparison
@@ -196,73 +195,35 @@ def figures(
     quick: Annotated[bool, Option("--quick", help="50 episodes per point instead of 200.")] = False,
     tasks: measuring.Tasks = ALL_TASKS,
     episodes: measuring.PointEpisodes = None,
-    link: Annotated[str, Option(help="Link profile, or a YAML file of one.")] = "wifi_ac",
-    dds: Annotated[
-        Path | None, Option(help="Folder with demo-TASK.json of 'adahi demo --json': its latency is taken.")
-    ] = None,
     out: Folder = None,
     backend: options.Backend = "onnxruntime",
     seed: options.Seed = 0,
 ) -> None:
-    """Draw the paper's Figures 2 and 4, success against request rate, and traces."""
+    """Draw the paper's Figure 2, and success against request rate."""
     from adahi_lab.evaluation.episodes import evaluation_episodes
-    from adahi_lab.evaluation.tradeoffs import episodes_run, measure_tradeoffs, tradeoff_figures
-    from adahi_lab.link.link_profile import load_profile
-    from adahi_lab.reporting.tradeoff_figure import area_table, draw_pictures
+    from adahi_lab.evaluation.sweep import episodes_run, fixed_methods, sweep, sweep_figures
+    from adahi_lab.reporting.sweep_figure import area_table, draw_pictures
 
-    link_file = link if link.endswith(".yaml") else f"config/links/{link}.yaml"
-    path = Path(link) if link.endswith(".yaml") else asset(link_file)
-    profile = load_profile(path)
-    if dds is not None and not dds.is_dir():
-        raise ValueError(f"dds: {dds}, must be a folder")
     count = measuring.episode_count(episodes, quick, measuring.POINT)
     compared = measuring.comparisons(tasks, seed, backend)
-    over_dds = {task: measured_over_dds(dds, task) for task in compared}
     out = results_folder(out, quick)
     options.tried("--out", out / PICTURES)
-    for task, measured in over_dds.items():
-        say(f"{task}: latency {'measured over DDS' if measured else f'simulated on the link {link}'}")
     found = {}
     for task, comparison in compared.items():
-        with job_bar(f"{task}: episodes", episodes_run(count, comparison.files.load())) as update:
-            found[task] = measure_tradeoffs(
+        policies = comparison.files.load()
+        with job_bar(f"{task}: episodes", episodes_run(count, policies)) as update:
+            found[task] = sweep(
                 comparison,
-                profile,
                 evaluation_episodes(count),
                 workers,
-                over_dds[task],
-                lambda name, more: update(advance=more),
+                fixed=fixed_methods(policies),
+                on_done=lambda name, more: update(advance=more),
             )
-    write_json(
-        out / PICTURES,
-        {
-            "command": command_line(),
-            "episodes": count,
-            "tasks": tradeoff_figures(found),
-            "configuration": {link_file: path.read_text()},
-        },
-    )
-    console.print(area_table({task: tradeoffs.sweep for task, tradeoffs in found.items()}))
+    measured = {task: sweep_figures(points) for task, points in found.items()}
+    write_json(out / PICTURES, {"command": command_line(), "episodes": count, "tasks": measured})
+    console.print(area_table(found))
     for picture in draw_pictures(compared, found, out):
         say(f"picture: {picture}")
-
-
-def measured_over_dds(folder: Path | None, task: str) -> Figures:
-    """Return the figures of a run over DDS, where there is one."""
-    from adahi_lab.methods.methods import METHODS
-
-    path = folder / f"demo-{task}.json" if folder is not None else None
-    if path is None or not path.is_file():
-        return {}
-    try:
-        methods: Figures = parse_json(read_bytes(path))["methods"]
-        for name, figures in methods.items():
-            needed = (figures["success_rate"], figures["success_ci95"], figures["throughput_per_s"])
-            if name not in METHODS or None in (*needed, figures["per_action_latency_ms"]["mean"]):
-                raise ValueError(f"methods.{name}: not a method's figures")
-    except (ValueError, LookupError, TypeError) as error:
-        raise ValueError(f"{path}: not what 'adahi demo --json' writes ({error!r})") from None
-    return methods
 
 
 def measure_literature(

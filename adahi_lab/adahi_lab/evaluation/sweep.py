@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -91,6 +91,19 @@ def _next_threshold(outcome: Outcome, rate: float) -> float:
     return float(np.quantile(known, share))
 
 
+def episodes_run(episodes: int, policies: Policies) -> int:
+    """Return how many episodes `sweep` runs in all, for progress."""
+    return episodes * (len(fixed_methods(policies)) + len(SWEPT) * len(RATES))
+
+
+def sweep_figures(points: Sequence[Point]) -> Figures:
+    """Return the figures of a sweep, as they are written."""
+    return {
+        "sweep": [asdict(point) for point in points],
+        "area": {name: {**asdict(each), "rates": list(each.rates)} for name, each in areas(points).items()},
+    }
+
+
 def sweep(
     comparison: Comparison,
     episodes: Sequence[int],
@@ -98,7 +111,6 @@ def sweep(
     rates: Sequence[float] = RATES,
     fixed: Sequence[str] = ("draft",),
     on_done: Progress = lambda name, episodes: None,
-    swept: Mapping[str, str] = SWEPT,
 ) -> list[Point]:
     """Run every gate at falling rates on the same episodes.
 
@@ -112,7 +124,6 @@ def sweep(
         rates: wanted transmission rates, falling, the first one 1.
         fixed: methods with a fixed rate, run once.
         on_done: called with a method and the number of its episodes that have just ended.
-        swept: the methods to run at these rates, each with its gate.
     """
 
     def run(wanted: Mapping[str, Comparison]) -> dict[str, Outcome]:
@@ -123,10 +134,10 @@ def sweep(
         return [Point(name, outcome_figures(outcome)) for name, outcome in outcomes.items()]
 
     points = measured(run(dict.fromkeys(fixed, comparison)))
-    thresholds = dict.fromkeys(swept, 0.0)
+    thresholds = dict.fromkeys(SWEPT, 0.0)
     for rate, following in zip(rates, [*rates[1:], None], strict=True):
         wanted = {}
-        for name, gate in swept.items():
+        for name, gate in SWEPT.items():
             threshold = 1.0 - rate if gate == "random" else thresholds[name]
             calibration = replace(comparison.calibration, thresholds={gate: threshold})
             wanted[name] = replace(comparison, calibration=calibration)

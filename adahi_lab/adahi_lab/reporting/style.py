@@ -94,13 +94,12 @@ def titled(axes: Axes, title: str, x: str, y: str) -> Axes:
 
 @contextmanager
 def panels(
-    path: Path, titles: Iterable[str], x: str, y: str, size: tuple[float, float], stacked: bool = False
+    path: Path, titles: Iterable[str], x: str, y: str, size: tuple[float, float]
 ) -> Iterator[list[Axes]]:
-    """Yield a plot for each title, of a size in inches, side by side or stacked; write them at the end."""
+    """Yield a plot for each title, of a size in inches, side by side; write them at the end."""
     names = list(titles)
-    rows, columns = (len(names), 1) if stacked else (1, len(names))
-    drawn = figure(size[0] * columns, size[1] * rows)
-    yield [titled(drawn.add_subplot(rows, columns, at), name, x, y) for at, name in enumerate(names, 1)]
+    drawn = figure(size[0] * len(names), size[1])
+    yield [titled(drawn.add_subplot(1, len(names), at), name, x, y) for at, name in enumerate(names, 1)]
     save(drawn, path)
 
 

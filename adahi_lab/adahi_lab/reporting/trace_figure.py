@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from adahi_lab.evaluation.traces import Trace
-from adahi_lab.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, panels
+from adahi_lab.reporting.style import SENT, SKIPPED, WITHOUT_REPLY
 from adahi_ros.protocol.records import StepRecord
 
 GATE_OF_THE_TRACE = "deviation"  # other gates' thresholds do not concern the deviation
@@ -48,10 +47,3 @@ def draw_trace(axes: Axes, trace: Trace) -> None:
         axes.axhline(trace.threshold, color="0.3", linestyle=":", label=f"threshold {trace.threshold:.2f}")
     axes.set_ylim(top=1.5 * axes.get_ylim()[1])  # room for the legend
     axes.legend(fontsize=7.5, loc="upper right")
-
-
-def draw_traces(traces: Mapping[str, Trace], path: Path) -> None:
-    """Draw an episode of each task, one below the other."""
-    with panels(path, traces, "time (s)", "action deviation", (8.0, 2.4), stacked=True) as plots:
-        for axes, trace in zip(plots, traces.values(), strict=True):
-            draw_trace(axes, trace)

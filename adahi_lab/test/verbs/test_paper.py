@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from adahi_lab.cli.paper import FIGURES, PAGE, PICTURES, TABLE
-from adahi_lab.evaluation import step_latency as latency
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.papers.literature import Line
 from adahi_ros.core.assets import asset
@@ -33,7 +32,6 @@ def tabled(folder: Path, run: Run) -> str:
 def drawn(folder: Path, tabled: str, run: Run) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("adahi_lab.cli.measuring.POINT", (1, 1))
-        patch.setattr(latency, "REPETITIONS", 3)
         result = run("lab", "figures", *ON_BALL, "--quick", "--out", folder)
     return str(result.output)
 
@@ -114,36 +112,12 @@ def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
 def test_pictures_are_drawn_and_their_numbers_written(drawn: str, folder: Path) -> None:
     written = read(folder / PICTURES)
     assert written["episodes"] == 1
-    path = "config/links/wifi_ac.yaml"  # by its name, wherever this machine has it
-    assert written["configuration"] == {path: asset(path).read_text()}
-    assert written["tasks"]["ball"].keys() == {"latency", "sweep", "area"}
+    assert written["tasks"]["ball"].keys() == {"sweep", "area"}
     assert written["tasks"]["ball"]["area"]["corrector_K"]["points"] == 4
     assert "mean success, TR 0.02 to 0.5" in drawn
-    assert written["tasks"]["ball"]["latency"]["hybrid"]["per_action_latency_ms"]["mean"] > 12
-    for name in ("rejection", "latency", "sweep", "traces"):
+    for name in ("rejection", "sweep"):
         assert f"picture: {folder / name}.png" in drawn
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_what_was_measured_over_dds_is_taken_or_named(tmp_path: Path, fails: Fails) -> None:
-    from adahi_lab.cli.paper import measured_over_dds
-
-    path = tmp_path / "demo-ball.json"
-    figures = {
-        "success_rate": 1.0,
-        "success_ci95": [0.5, 1.0],
-        "throughput_per_s": [20.0],
-        "per_action_latency_ms": {"mean": 5.0},
-    }
-    path.write_text(json.dumps({"methods": {"adahi": figures}}))
-    assert measured_over_dds(tmp_path, "ball") == {"adahi": figures}
-    assert measured_over_dds(tmp_path, "swarm") == measured_over_dds(None, "ball") == {}
-    lacking = json.dumps({"methods": {"adahi": {**figures, "per_action_latency_ms": {}}}})
-    unknown = json.dumps({"methods": {"telepathy": figures}})
-    for damaged in ("{", "{}", "[]", lacking, unknown):
-        path.write_text(damaged)
-        output = fails("lab", "figures", *ON_BALL, "--dds", tmp_path, "--out", tmp_path / "never")
-        assert output.startswith(f"adahi: {path}: ")
 
 
 def test_what_cannot_be_compared_or_drawn_is_named(tmp_path: Path, fails: Fails) -> None:
@@ -152,16 +126,8 @@ def test_what_cannot_be_compared_or_drawn_is_named(tmp_path: Path, fails: Fails)
     assert fails("lab", "table", "--methods", "telepathy", *never).startswith(
         "adahi: methods: 'telepathy', must be"
     )
-    assert fails("lab", "figures", "--link", "tin_cans", *never).startswith(
-        "adahi: config/links/tin_cans.yaml: "
-    )
     assert fails("lab", "table", "--literature", "--methods", "adahi", *never) == (
         "adahi: methods: 'adahi', must be left out where --literature is given\n"
-    )
-    link = tmp_path / "link.yaml"
-    link.write_text("rtt_mean_ms: 12.0\nrtt_jitter_ms: -1.0\nrate_mbit_s: 5.0\n")
-    assert fails("lab", "figures", *ON_BALL, "--link", link, *never) == (
-        f"adahi: {link}: rtt_jitter_ms: -1.0, must be a number from 0 to 1e+15\n"
     )
     assert not (tmp_path / "never").exists()
 

@@ -1,58 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benefit of transmissions: success against latency (the paper's figure 4) and transmission rate."""
+"""The benefit of transmissions: success against transmission rate."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from rich.table import Table
 
 from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.evaluation.sweep import COUNTED, Area, Point, areas, curve_of
-from adahi_lab.evaluation.tradeoffs import Tradeoffs
-from adahi_lab.figures import Figures
 from adahi_lab.methods.methods import METHODS
 from adahi_lab.reporting import style
 from adahi_lab.reporting.calibration_figure import draw_calibrations
 from adahi_lab.reporting.tables import narrow_table, number
-from adahi_lab.reporting.trace_figure import draw_traces
 
 NEAR = 0.01  # tolerance of a wanted rate
 CURVES = {"plan_K": "Plan/K", "corrector_K": "Corrected plan/K"}  # labels of curves that are no method
-
-
-def draw_latency(
-    figures: Mapping[str, Mapping[str, Figures]],
-    throughputs: Mapping[str, Mapping[str, np.ndarray]],
-    path: Path,
-) -> None:
-    """Draw success against mean latency, and the distribution of throughput, a row per task.
-
-    Args:
-        figures: by task and method; with `success_rate`, `success_ci95`, `per_action_latency_ms`.
-        throughputs: by task and method, actions per second; a task may be left out.
-        path: to write.
-    """
-    drawn = style.figure(9.0, 3.2 * len(figures))
-    for row, (task, methods) in enumerate(figures.items()):
-        axes = drawn.add_subplot(len(figures), 2, 2 * row + 1)
-        style.titled(axes, task, "mean latency of an action (ms)", "success rate")
-        for name, values in methods.items():
-            style.mark_success(axes, name, values["per_action_latency_ms"]["mean"], values)
-        axes.set_ylim(-0.03, 1.05)
-        axes.legend(fontsize=7.5)
-        axes = drawn.add_subplot(len(figures), 2, 2 * row + 2)
-        style.titled(axes, task, "actions per second", "share of windows below")
-        for name, rates in throughputs.get(task, {}).items():
-            looks: dict[str, Any] = {"linestyle": style.LINES.get(name, "-"), "label": METHODS[name].label}
-            axes.step(*style.share_below(rates), color=style.COLOURS[name], **looks)
-        axes.set_xscale("log")
-        axes.legend(fontsize=7.5)
-    style.save(drawn, path)
 
 
 def draw_sweeps(sweeps: Mapping[str, Sequence[Point]], path: Path) -> None:
@@ -99,22 +64,10 @@ def _label(curve: str) -> str:
 
 
 def draw_pictures(
-    comparisons: Mapping[str, Comparison], found: Mapping[str, Tradeoffs], folder: Path
+    comparisons: Mapping[str, Comparison], sweeps: Mapping[str, Sequence[Point]], folder: Path
 ) -> list[Path]:
-    """Draw all pictures into a folder; return their paths.
-
-    Args:
-        comparisons: by task.
-        found: by task.
-        folder: to write.
-    """
-    names = {name: folder / f"{name}.png" for name in ("rejection", "latency", "sweep", "traces")}
-    draw_calibrations([comparison.calibration for comparison in comparisons.values()], names["rejection"])
-    draw_latency(
-        {task: pictures.latency for task, pictures in found.items()},
-        {task: pictures.throughput for task, pictures in found.items()},
-        names["latency"],
-    )
-    draw_sweeps({task: pictures.sweep for task, pictures in found.items()}, names["sweep"])
-    draw_traces({task: pictures.trace for task, pictures in found.items()}, names["traces"])
-    return list(names.values())
+    """Draw rejection and sweeps, both by task, into a folder; return the paths."""
+    names = [folder / f"{name}.png" for name in ("rejection", "sweep")]
+    draw_calibrations([comparison.calibration for comparison in comparisons.values()], names[0])
+    draw_sweeps(sweeps, names[1])
+    return names
