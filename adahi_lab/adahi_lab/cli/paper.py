@@ -131,8 +131,6 @@ def table(
     """Measure the paper's Table I on all tasks, or a table of the methods of papers."""
     from adahi_lab.evaluation.episodes import evaluation_episodes
     from adahi_lab.evaluation.evaluate import evaluate_methods
-    from adahi_lab.methods.methods import METHODS
-    from adahi_lab.papers.paper_claims import better_than_adahi, check_claims
     from adahi_lab.reporting.tables import paper_table
 
     count = measuring.episode_count(episodes, quick, measuring.WHOLE_TASK)
@@ -179,13 +177,6 @@ def table(
         write_json(out / TABLE, written)  # after each task: a stopped run keeps its results
     console.print(paper_table({task: values["methods"] for task, values in found.items()}))
     for task, values in found.items():
-        for claim in check_claims(values["methods"]):
-            verdict = "holds" if claim.holds else "DOES NOT HOLD"
-            say(f"{task}, n = {count}: {claim.text}: {claim.measured}: {verdict}")
-        better = better_than_adahi(values["methods"])
-        if better:
-            labels = ", ".join(METHODS[name].label for name in better)
-            say(f"{task}: at no more transmissions, at least as good as ADAHI: {labels}")
         measuring.say_skipped(task, values["skipped"])
     say(f"took {time.monotonic() - started:.0f} s in {workers} processes")
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +51,6 @@ def test_a_table_is_printed_and_written(tabled: str, folder: Path) -> None:
     for name in COMPARED:
         assert METHODS[name].label in tabled
     assert "0.811" in tabled  # the paper's
-    claims = re.findall(r"^ball, n = 3: .*: (holds|DOES NOT HOLD)$", tabled, re.MULTILINE)
-    assert len(claims) == 4
     assert "ball: 3 episodes of 7 methods" in tabled
 
 
