@@ -2,7 +2,7 @@
 """Costs of a control step on the robot for each method, and of a verification at the verifier.
 
     OPENBLAS_NUM_THREADS=1 .venv/bin/python -m adahi_lab.papers.method_cost TASK
-        [--methods M,M,...] [--checkpoints FOLDER] [--json FILE]
+        [--methods M,M,...] [--checkpoints FOLDER]
 
 Real episodes one by one, the methods in turns, by the shipped policies and calibration of a task; a gate
 without a threshold there has 0.5. Processor time of one thread, so that other programs disturb little.
@@ -11,7 +11,6 @@ Prints medians; asserts nothing.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections import defaultdict
@@ -92,7 +91,6 @@ def main(
     checkpoints: Annotated[Path | None, typer.Option(help="Folder of the policies.")] = None,
     episodes: Annotated[int, typer.Option(min=2, help="Of each method; the first one warms up.")] = 8,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
     """Time methods in episodes of a task."""
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # numpy reads it as it is imported
@@ -117,21 +115,14 @@ def main(
         ("method",),
         ("a step, median", "p99", "a verification", "steps"),
     )
-    figures = {}
     for name, found in costs.items():
-        median, late = np.percentile(found.steps, [50, 99])
-        verified = float(np.median(found.verifications)) if found.verifications else float("nan")
-        figures[name] = {"median_ms": float(median), "p99_ms": float(late), "verification_ms": verified}
-        figures[name]["steps"] = len(found.steps)
         table.add_row(
             abridged(name, 40),
-            *map(number, (median, late)),
-            number(verified) if found.verifications else "",
+            *map(number, np.percentile(found.steps, [50, 99])),
+            number(float(np.median(found.verifications))) if found.verifications else "",
             str(len(found.steps)),
         )
     Console().print(table)
-    if json_file is not None:
-        json_file.write_text(json.dumps({"task": task, "methods": figures}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The distance of the verifier's replies from the target's distribution, behind each gate.
 
-    .venv/bin/python -m adahi_lab.papers.adahi.exactness [TASK] [--episodes N] [--json FILE]
+    .venv/bin/python -m adahi_lab.papers.adahi.exactness [TASK] [--episodes N]
 
 Computes total variations from the target's distribution of codes at every observation of hybrid inference
 behind a gate, over all combinations of codes, without sampling. It has them for replies (the mean and the
@@ -10,10 +10,8 @@ behind a gate, over all combinations of codes, without sampling. It has them for
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -236,7 +234,6 @@ def main(
     task: Annotated[str, typer.Argument(help="One with shipped policies.")] = "ball",
     episodes: Annotated[int, typer.Option(min=1, help="Behind each gate.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
     """Print how exact hybrid inference is behind each gate, at the calibrated thresholds."""
     calibration = load_calibration(asset(f"config/{task}.yaml"))
@@ -258,9 +255,6 @@ def main(
         looks = "yes" if each["looks_at_the_draw"] else "no"
         table.add_row(name, looks, number(each["asked"]), *map(shown, distances))
     Console().print(table)
-    if json_file is not None:
-        values = {"task": task, "seed": seed, "episodes": episodes, "gates": figures}
-        json_file.write_text(json.dumps(values, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ADAHI with a real moving average beside its shipped form, against a random gate at the same rate.
 
-    .venv/bin/python -m adahi_lab.papers.adahi.moving_average TASK [--episodes N] [--json FILE]
+    .venv/bin/python -m adahi_lab.papers.adahi.moving_average TASK [--episodes N]
 
 With a smoothing factor of 1 the average is the last executed action alone. Beside it and the shipped factor
 stand 0.3 and the factor below 1 that ranks rejections best. Each threshold is searched for the shipped rate,
@@ -10,9 +10,7 @@ on calibration episodes. p is of McNemar's exact test, on the same evaluation ep
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -61,7 +59,6 @@ def main(
     episodes: Annotated[int, typer.Option(min=1, help="Evaluation episodes.")] = 600,
     calibrated: Annotated[int, typer.Option(min=5, help="Episodes of each threshold search.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Of the evaluation.")] = 11,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
     """Compare smoothing factors of ADAHI's average, and a random gate at the same rate."""
     comparison = Comparison.shipped(task, seed)
@@ -87,8 +84,6 @@ def main(
     for row in rows:
         table.add_row(*cells(row))
     Console().print(table)
-    if json_file is not None:
-        json_file.write_text(json.dumps({"task": task, "seed": seed, "rows": rows}, indent=2) + "\n")
 
 
 def cells(row: dict[str, Any]) -> list[str]:

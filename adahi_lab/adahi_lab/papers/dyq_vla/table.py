@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Widths of activations of a policy of tokens, as DyQ-VLA allocates them: bytes, time, distances and success.
 
-    .venv/bin/python -m adahi_lab.papers.dyq_vla.table TASK FOLDER [--episodes N] [--json FILE]
+    .venv/bin/python -m adahi_lab.papers.dyq_vla.table TASK FOLDER [--episodes N]
 
 FOLDER is one of config/switched, with a target of the kind `widths`. The first table has the cost of a chunk
 at each width, and how far its actions are from those of the full network with the same draws, in action
@@ -11,7 +11,6 @@ the allocation by motion, and of a random one with the same shares.
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -82,7 +81,6 @@ def main(
     folder: Path,
     episodes: Annotated[int, typer.Option(min=1, help="Of each line.")] = 100,
     chunks: Annotated[int, typer.Option(min=1, help="At which the widths are compared.")] = 60,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
     """Print both tables, and what limits for `adahi_lab/config/switched/` come from."""
     console = Console()
@@ -118,7 +116,6 @@ def main(
     made = {name: np.stack(each) for name, each in acts.items()}
     sizes = dict.fromkeys(policies, size / 1e3)
     sizes["full"] = kilobytes([f"{path.name}{FULL}"], path.parent, 0)
-    figures: dict[str, dict[str, object]] = {}
     table = narrow_table(
         f"{task}: one chunk by width",
         ("activations",),
@@ -130,7 +127,6 @@ def main(
     for name in policies:
         far = np.abs((made[name] - made["full"]) / full.action_scale).mean(axis=(1, 2))
         parts = [float(far[third == part].mean()) for part in range(3)]
-        figures[name] = {"bytes": round(1e3 * sizes[name]), "ms": took[name], "apart": parts}
         cells = [number(part) for part in parts] if name != "full" else [""] * 3
         table.add_row(name, f"{sizes[name]:.0f}", f"{took[name]:.1f}", *cells)
     console.print(table)
@@ -155,17 +151,9 @@ def main(
     )
     for name, success in won.items():
         low, high = wilson_interval(int(success.sum()), len(success))
-        pair = mcnemar(success, won["full"])
-        figures.setdefault(name, {}).update(
-            success=float(success.mean()), only=[pair.only_this, pair.only_other], p=pair.p
-        )
-        against = "" if name == "full" else str(pair)
+        against = "" if name == "full" else str(mcnemar(success, won["full"]))
         table.add_row(name, number(float(success.mean())), f"{low:.2f}-{high:.2f}", against)
     console.print(table)
-    if json_file is not None:
-        json_file.write_text(
-            json.dumps({"task": task, "shares": chance.shares.tolist(), **figures}, indent=2)
-        )
 
 
 if __name__ == "__main__":

@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A robot with two verifiers, each across an emulated link; the first link may be worse.
 
-    .venv/bin/python -m adahi_lab.papers.hedged.table compare [--episodes N] [--json FILE]
+    .venv/bin/python -m adahi_lab.papers.hedged.table compare [--episodes N]
 
 Ball balancing in real time, 20 Hz. With `wait` every draft is sent, and the command waits for the reply for
-up to 45 ms. With `gated`, the node's defaults, the gate decides, and the command waits for up to 30 ms. With
-`ahead`, our recommendation, the robot executes the target's plans and no command waits. The link of the other
-verifier is always the paper's. Asserts nothing. Needs what `adahi lab link run` needs.
+up to 45 ms. With `ahead`, our recommendation, the robot executes the target's plans and no command waits. The
+link of the other verifier is always the paper's. Asserts nothing. Needs what `adahi lab link run` needs.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import threading
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,7 +25,7 @@ from rich.table import Table
 
 from adahi_lab.bench.link_ends import dds_environment, run_at_robot
 from adahi_lab.evaluation.run_record import RunRecord
-from adahi_lab.link.emulator import Traffic, emulated_links
+from adahi_lab.link.emulator import emulated_links
 from adahi_lab.link.link_profile import profile_named
 from adahi_lab.nodes.dds_run import run_over_dds
 from adahi_lab.nodes.domain import exclusive_domain, link_environment
@@ -49,7 +46,7 @@ FIRST: dict[str, dict[str, Any]] = {  # how the link to the first verifier diffe
     "dead": {"states": [{"for_s": 10.0}, {"for_s": 10.0, "loss": 1.0}]},
 }
 VERIFIERS = ("single", "off", "late", "at_once")
-WAYS = ("wait", "gated", "ahead")
+WAYS = ("wait", "ahead")
 DEADLINE_S = 0.045
 BEGINNING = 10  # steps of an episode
 FOREVER_S = 1e6
@@ -88,15 +85,13 @@ def parameters_of(way: str) -> tuple[dict[str, Any], dict[str, Any]]:
     if way == "wait":
         gate = {"gate.name": "always", "deadline_s": DEADLINE_S}
         return {"checkpoint": "ball/draft", **gate}, {"checkpoint": "ball/target"}
-    if way == "gated":
-        return {"checkpoint": "ball/draft"}, {"checkpoint": "ball/target"}
     best = read_yaml(asset("adahi_lab/config/best/ball.yaml"))
     draft, target = (parameters_for(best, f"/{name}") for name in ("draft_policy", "target_verifier"))
     return draft, target
 
 
 def measure(way: str, first: str, verifiers: str, episodes: int, seed: int, scratch: Path) -> dict[str, Any]:
-    """Return the figures of one run, with `load`, the machine's meanwhile."""
+    """Return the figures of one run."""
     good = profile_named(GOOD)
     profiles = [good.changed(FIRST[first]), good]
     draft, target = parameters_of(way)
@@ -125,48 +120,37 @@ def measure(way: str, first: str, verifiers: str, episodes: int, seed: int, scra
             )
         )
         run_at_robot(links[0], [__file__, "drive", str(requested), str(record)], dds_environment("wireless"))
-        carried = [link.traffic() for link in links]
-        load = os.getloadavg()[0]
     values = json.loads(record.read_text())
-    return {**figures(RunRecord.from_values(values["run"]), values["diagnostics"], carried), "load": load}
+    return figures(RunRecord.from_values(values["run"]), values["diagnostics"])
 
 
-def figures(run: RunRecord, diagnostics: dict[str, str], carried: Sequence[Traffic]) -> dict[str, Any]:
+def figures(run: RunRecord, diagnostics: dict[str, str]) -> dict[str, Any]:
     """Return the figures of a run.
 
     Returns:
-        `success`, of `episodes`; `rtt_ms`, of replies in time; `alone`, share of the steps without the
-        target's reply or plan, and `reasons`; `requests`; `hedged`, the share of these also sent to another
-        verifier; `by_backup`, of the answers; bytes of requests per step; the node's diagnostics of each
-        verifier; each link's traffic from the robot. An episode's first steps, before any plan is possible,
-        are left out.
+        `success`; `rtt_ms`, of replies in time; `alone`, share of the steps without the target's reply or
+        plan; `requests`; `hedged`, the share of these also sent to another verifier; `by_backup`, of the
+        answers; bytes of requests per step; the node's diagnostics of each verifier. An episode's first
+        steps, before any plan is possible, are left out.
     """
     steps = [each for each in run.steps if each.step >= BEGINNING]
     replies = [each.verify_ms for each in steps if each.verified]
     requested = {
         name: sum(int(value) for key, value in diagnostics.items() if key.endswith(f"verify_draft.{name}"))
-        for name in ("requests", "hedges", "answers", "misses", "bytes_up", "bytes_down")
+        for name in ("hedges", "answers")
     }
     backup = f"verifiers.{BACKUP}/verify_draft."
     p50, p95, p99 = np.percentile(replies, (50, 95, 99)) if replies else (float("nan"),) * 3
     wanted = sum(each.transmitted for each in run.steps)
     return {
-        "episodes": len(run.episodes),
         "success": float(np.mean([each.success for each in run.episodes])),
-        "steps": len(steps),
         "rtt_ms": {"p50": float(p50), "p95": float(p95), "p99": float(p99)},
         "alone": sum(each.reason is not Reason.NONE for each in steps) / len(steps),
-        "reasons": {
-            why.name.lower(): count
-            for why in Reason
-            if (count := sum(each.reason is why for each in steps)) and why is not Reason.NONE
-        },
         "requests": wanted,
         "hedged": requested["hedges"] / max(1, wanted),
         "by_backup": int(diagnostics.get(f"{backup}answers", 0)) / max(1, requested["answers"]),
         "bytes_per_step": sum(each.request_bytes for each in steps) / len(steps),
         "verifiers": {key: value for key, value in diagnostics.items() if key.startswith("verifiers.")},
-        "frames_up_bytes": [each.up.bytes for each in carried],
     }
 
 
@@ -177,7 +161,6 @@ def compare(
     verifiers: Annotated[str, typer.Option(help="Separated by commas.")] = ",".join(VERIFIERS),
     episodes: Annotated[int, typer.Option(min=1, help="Of each run; one takes about 4 s.")] = 15,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="File to write.")] = None,
 ) -> None:
     """Compare one verifier with two, used in turn, hedged and at once; print a table for each way."""
     found: dict[str, Any] = {}
@@ -189,8 +172,6 @@ def compare(
                     measured = measure(way, first, each, episodes, seed, Path(scratch))
                     found.setdefault(way, {}).setdefault(first, {})[each] = measured
                     print(way, first, each, json.dumps(measured), flush=True)
-                    if json_file is not None:
-                        json_file.write_text(json.dumps(found, indent=1) + "\n")
             console.print(table(way, found[way]))
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What SROS 2 costs: round trips and bytes on the wire, without security and with it, in turns.
 
-    python -m adahi_lab.papers.s3ml.cost_table compare [--rounds N] [--json FILE]
+    python -m adahi_lab.papers.s3ml.cost_table compare [--rounds N]
 
 Calls of a service that does nothing, by the keys, the interface and with the needs of `table.py`.
 Prints milliseconds and bytes; asserts nothing.
@@ -9,11 +9,9 @@ Prints milliseconds and bytes; asserts nothing.
 
 from __future__ import annotations
 
-import json
 import time
 from array import array
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -93,7 +91,6 @@ def drives(node: Node, seconds: float, size: int) -> dict[str, Any]:
 def cost(
     rounds: Annotated[int, typer.Option(min=1, help="Of each, in turns.")] = 3,
     seconds: Annotated[float, typer.Option(min=1.0, help="Of a round.")] = 10.0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="File to write what was found to.")] = None,
 ) -> None:
     """Time calls of a service that does nothing, and count bytes, without security and with it, in turns."""
     taken: dict[str, dict[int, list[dict[str, Any]]]] = {}
@@ -108,9 +105,7 @@ def cost(
                 for kind, (server, robot) in kinds.items():
                     drove = _drive(domain, server, robot, seconds, size)
                     taken.setdefault(kind, {}).setdefault(size, []).append(drove)
-    table = Table(
-        "request, bytes", "security", "p50, ms", "p95, ms", "lost", "calls", "payload per call, bytes"
-    )
+    table = Table(*COLUMNS)
     for size in SIZES:
         for kind, by_size in taken.items():
             made = by_size[size]
@@ -121,8 +116,6 @@ def cost(
             row = (f"{size:,}", kind, f"{p50:.2f}", f"{p95:.2f}", lost, len(took_ms), f"{payload:,.0f}")
             table.add_row(*map(str, row))
     console.print(table)
-    if json_file is not None:
-        json_file.write_text(json.dumps(taken, indent=1) + "\n")
 
 
 def _drive(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests which unauthorised participants SROS 2 keeps out.
 
-    python -m adahi_lab.papers.s3ml.table trial [--unchecked FOLDER] [--json FILE]
+    python -m adahi_lab.papers.s3ml.table trial [--unchecked FOLDER]
 
 Needs root, to see what is on the wire, `ros2 security`, and a Fast DDS with security, as ROS's packages
 have it, and its wheels do not. The keys are those of `adahi keys`, the verifier is the real node, a robot
@@ -282,7 +282,6 @@ def trial(
     unchecked: Annotated[
         Path | None, typer.Option(help="Folder of a libfastrtps that does not check its own process.")
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="File to write what was found to.")] = None,
 ) -> None:
     """Let unauthorised participants request, reply and listen, with and without security."""
     with stage() as (domain, folder):
@@ -317,8 +316,6 @@ def trial(
         keystore.make(["r2"])
         found["r2 with new keys"] = tried(domain, server, second, {}, "r2")
     _show(found)
-    if json_file is not None:
-        json_file.write_text(json.dumps(found, indent=1) + "\n")
 
 
 def _show(found: Mapping[str, Mapping[str, Any]]) -> None:

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a policy of tokens reuses of its patches, as VLN-Cache does: shares, time and success.
 
-    .venv/bin/python -m adahi_lab.papers.vln_cache.table TASK FOLDER [--episodes N] [--json FILE]
+    .venv/bin/python -m adahi_lab.papers.vln_cache.table TASK FOLDER [--episodes N]
 
 FOLDER has a target, and `plans/target.yaml` of the kind `cached`. The first table takes the pictures of the
 expert's episodes, one proposal every chunk: the share of patches that a layer computes on average, the time
-to read the context, and how far the first token's distribution is from that without a cache. `--untrained`
-draws the weights: then shares without a veto and times hold, and distances do not. The second table has
-the success of the target, without a cache and with each part of it.
+to read the context, and how far the first token's distribution is from that without a cache. The second
+table has the success of the target, without a cache and with each part of it.
 """
 
 from __future__ import annotations
 
-import json
-import tempfile
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,18 +23,10 @@ from rich.console import Console
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
 from adahi_lab.papers.tokens.observed_chunks import success_of_chunks
-from adahi_lab.papers.tokens.token_checkpoint import save_codec
-from adahi_lab.papers.tokens.token_network import TokenNetwork
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
-from adahi_lab.papers.tokens.token_sizes import TokenConfig
-from adahi_lab.papers.tokens.token_torch import save_tokens
-from adahi_lab.papers.tokens.token_training import codec_of
 from adahi_lab.papers.vln_cache.patch_cache import CachedTokens, load_cached
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_lab.tasks.demonstrations import collect_parallel
-from adahi_lab.training.fitting import input_moments
-from adahi_lab.training.recipes import load_recipe
-from adahi_lab.training.step_dataset import Moments
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Observations
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.backends import load_policy
@@ -56,31 +45,6 @@ def cases(settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "aligned, veto": {**settings, "adaptive": False},
         "aligned, veto, entropy": settings,
     }
-
-
-def untrained(task: str, recipe_file: Path, folder: Path) -> Path:
-    """Write a target of the recipe's sizes with drawn weights; return its path."""
-    recipe = load_recipe(recipe_file)
-    data = collect_parallel(task, 10, SEED, 0.0, 1).trajectories
-    assert recipe.tokens is not None
-    codec, size = codec_of(data, recipe.tokens), recipe.policies["target"].size
-    dims = {"observation_dim": data.inputs.shape[1], "goal_dim": data.goals.shape[1]}
-    config = TokenConfig(
-        **dims,
-        action_dim=data.actions.shape[1],
-        window_length=recipe.window_length,
-        codebooks=codec.codebooks,
-        codebook_size=codec.codebook_size,
-        image_dim=data.image_features.shape[1],
-        **size,
-    )
-    torch.manual_seed(SEED)
-    network = TokenNetwork(
-        config, input_moments(Moments.measure(data.observations), Moments.measure(data.goals))
-    )
-    save_codec(folder, codec)
-    save_tokens(folder, "target", network.eval(), {"steps": 0})
-    return folder / "target"
 
 
 def film(task: str, policy: TokenPolicy, episodes: int) -> list[list[Observations]]:
@@ -128,33 +92,21 @@ def main(
     folder: Path,
     episodes: Annotated[int, typer.Option(min=0, help="For success, of each line.")] = 100,
     films: Annotated[int, typer.Option(min=1, help="Of the expert.")] = 10,
-    untrained_recipe: Annotated[
-        Path | None, typer.Option("--untrained", help="Draw the weights of this recipe's target.")
-    ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
-    """Print both tables; without trained weights the first."""
+    """Print both tables."""
     console, settings = Console(), read_yaml(folder / "plans" / "target.yaml")
     settings.pop("kind")
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as scratch:
-        if untrained_recipe is not None:
-            path = untrained(task, untrained_recipe, Path(scratch))
-        else:
-            path = folder / "target"
-        plain = load_policy(path, "onnxruntime")
-        assert isinstance(plain, TokenPolicy)
-        each: dict[str, CachedTokens] = {}
-        for name, case in cases(settings).items():
-            policy = load_cached(path.parent, **{**case, "checkpoint": path.name})
-            assert isinstance(policy, CachedTokens)
-            each[name] = policy
-        seen = film(task, plain, films)
-        figures = first_table(console, task, plain, each, seen)
-    if untrained_recipe is None and episodes:
-        second_table(console, task, path, {"no cache": plain, **each}, episodes, figures)
-    if json_file is not None:
-        json_file.write_text(json.dumps({"task": task, "cases": figures}, indent=2) + "\n")
+    plain = load_policy(folder / "target", "onnxruntime")
+    assert isinstance(plain, TokenPolicy)
+    each: dict[str, CachedTokens] = {}
+    for name, case in cases(settings).items():
+        policy = load_cached(folder, **{**case, "checkpoint": "target"})
+        assert isinstance(policy, CachedTokens)
+        each[name] = policy
+    first_table(console, task, plain, each, film(task, plain, films))
+    if episodes:
+        second_table(console, task, folder, {"no cache": plain, **each}, episodes)
 
 
 def first_table(
@@ -163,8 +115,8 @@ def first_table(
     plain: TokenPolicy,
     policies: dict[str, CachedTokens],
     seen: list[list[Observations]],
-) -> dict[str, dict[str, Any]]:
-    """Print shares, times and distances; return them."""
+) -> None:
+    """Print shares, times and distances."""
     count = sum(map(len, seen))
     table = narrow_table(
         f"{task}: patches of {count} pictures, one every chunk",
@@ -175,28 +127,20 @@ def first_table(
     )
     read(plain, seen)
     took, wanted = min((read(plain, seen) for _ in range(REPEATS)), key=lambda found: found[0])
-    figures: dict[str, dict[str, Any]] = {"no cache": {"computed": 1.0, "ms": took}}
     table.add_row("no cache", number(1.0), number(took, 1), "")
     for name, policy in policies.items():
         policy.layers.computed = policy.layers.offered = 0
         took, logits = min((read(policy, seen) for _ in range(REPEATS)), key=lambda found: found[0])
         share, far = policy.layers.computed / policy.layers.offered, distances(logits, wanted)
-        figures[name] = {"computed": share, "ms": took, "apart": far}
         table.add_row(name, number(share), number(took, 1), number(far))
     console.print(table)
-    return figures
 
 
 def second_table(
-    console: Console,
-    task: str,
-    path: Path,
-    policies: dict[str, TokenPolicy],
-    episodes: int,
-    figures: dict[str, dict[str, Any]],
+    console: Console, task: str, folder: Path, policies: dict[str, TokenPolicy], episodes: int
 ) -> None:
     """Print the success, chunk after chunk."""
-    draft = load_policy(path.with_name("draft"), "onnxruntime")
+    draft = load_policy(folder / "draft", "onnxruntime")
     table = narrow_table(
         f"{task}: success, {episodes} episodes, seed {SEED}",
         ("patches",),
@@ -211,12 +155,10 @@ def second_table(
         won = success_of_chunks(task, draft, policy, evaluation_episodes(episodes), SEED)
         own = won if own is None else own
         low, high = wilson_interval(int(won.sum()), len(won))
-        pair = mcnemar(won, own)
         share = 1.0
         if isinstance(policy, CachedTokens):
             share = policy.layers.computed / policy.layers.offered
-        figures[name] |= {"success": float(won.mean()), "p": pair.p, "computed in episodes": share}
-        against = "" if won is own else str(pair)
+        against = "" if won is own else str(mcnemar(won, own))
         table.add_row(name, number(float(won.mean())), f"{low:.2f}-{high:.2f}", against, number(share))
     console.print(table)
 
