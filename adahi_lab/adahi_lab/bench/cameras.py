@@ -37,7 +37,6 @@ from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.server.window_cache import ImageEncoder
 from adahi_ros.vision.encoder import Encoder
 
-METHODS = ("hybrid", "adahi")
 QUALITIES = (90, 50, 20)
 BUDGETS_BYTES = (1000, 800)
 FRAMES_TIMED = 100
@@ -131,7 +130,7 @@ class _Robot:
 def measure_cameras(
     task: str,
     episodes: int,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str],
     seed: int = 0,
     workers: int = 1,
     on_done: Callable[[str, int], None] = lambda view, episodes: None,
@@ -153,8 +152,6 @@ def measure_cameras(
     Raises:
         ValueError: names the field, the value and what was allowed.
     """
-    if episodes < 1:
-        raise ValueError(f"episodes: {episodes}, must be at least 1")
     world = camera_task(task)
     name = world.spec.name
     comparison = Comparison.shipped(task, seed)

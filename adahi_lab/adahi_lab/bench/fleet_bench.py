@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from socket import socket
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -39,13 +39,12 @@ SERVER = "adahi_lab.peers.openpi_loop"
 OPENPI_FLEET, FLEET = "adahi_lab.nodes.openpi_fleet", "adahi_lab.nodes.fleet_robots"
 
 
-def measure_openpi(checkpoint: str, wanted: Figures, added_compute_s: float = 0.0) -> Figures:
+def measure_openpi(checkpoint: str, wanted: Figures) -> Figures:
     """Let a fleet send requests to openpi's server; return `fleet_figures`, and `memory`.
 
     Args:
         checkpoint: of the target.
         wanted: arguments of `lab.nodes.openpi_fleet.run_robots`, except those of the server.
-        added_compute_s: that every plan takes longer.
 
     Raises:
         DdsRunError: a process ended early.
@@ -58,8 +57,7 @@ def measure_openpi(checkpoint: str, wanted: Figures, added_compute_s: float = 0.
         address, port = free.getsockname()
     with TemporaryDirectory(prefix="adahi_fleet_") as scratch:
         served = Path(scratch) / "served.json"
-        settings = {"added_compute_s": added_compute_s}
-        Drive("", target, wanted["seed"], 0, 0, 0.0, address, port, settings).save(served)
+        Drive("", target, wanted["seed"], 0, 0, 0.0, address, port).save(served)
         serve = [sys.executable, "-u", "-m", SERVER, "serve", str(served)]
         with subprocess.Popen(serve, env=variables, stdout=subprocess.PIPE, text=True) as server:
             try:
@@ -134,9 +132,9 @@ def measure_fleet(load: FleetLoad, say: Callable[[str], None] = lambda line: Non
         wanted = {name: getattr(load, name) for name in ("robots", "rate_hz", "seconds", "every", "seed")}
         wanted["grace_s"] = min(GRACE_S, load.seconds / 2)
         if engine == OPENPI:
-            found[engine] = measure_openpi(load.target, wanted, load.added_compute_s)
+            found[engine] = measure_openpi(load.target, wanted)
         else:
-            found[engine] = _measure(load, engine, {**wanted, "flood_hz": load.flood})
+            found[engine] = _measure(load, engine, wanted)
     return found
 
 
@@ -145,14 +143,8 @@ def _measure(load: FleetLoad, engine: str, wanted: Figures) -> Figures:
         TemporaryDirectory(prefix="adahi_fleet_") as scratch,
         exclusive_domain() as domain,
         _verifier(load, engine, domain, Path(scratch)) as (server, look, fleet),
-        ExitStack() as running,
     ):
         environment = {**os.environ, **run_environment(domain)}
-        if wanted["flood_hz"]:  # in a low-priority process, because it stands for another machine
-            beside = Path(scratch) / "flood"
-            beside.mkdir()
-            flood = ["nice", "-n", "19", *_program(FLEET, {**wanted, "robots": 0}, beside)]
-            running.callback(_killed, subprocess.Popen(flood, env=environment))
         at_s = time.monotonic() + load.at_s
         fault = Fault(fleet, load.kill, at_s) if fleet and load.kill else None
 
@@ -162,7 +154,7 @@ def _measure(load: FleetLoad, engine: str, wanted: Figures) -> Figures:
                 fault.kill_when_due()
 
         with MemoryWatch(server.pid) as memory:
-            found = _records(FLEET, {**wanted, "flood_hz": 0.0}, Path(scratch), environment, glance)
+            found = _records(FLEET, wanted, Path(scratch), environment, glance)
         figures = {**fleet_figures(found, wanted["seconds"]), "memory": memory.figures()}
         return figures | ({"kill": fault.figures(found)} if fault is not None else {})
 
@@ -178,18 +170,9 @@ def _verifier(
 ) -> Iterator[tuple[NodeProcess, Callable[[], None], RunningFleet | None]]:
     """Yield a verifier's process, the check of it, and its fleet where it has one."""
     if engine != "ray":
-        values = {
-            "checkpoint": load.target,
-            "rule.name": RULE,
-            "batch.size": load.batch,
-            **ENGINES[engine],
-        }
+        values = {"checkpoint": load.target, "rule.name": RULE, **ENGINES[engine]}
         with node_processes(run_environment(domain)) as processes:
-            yield (
-                processes.start("target_verifier_node", {**values, "added_compute_s": load.added_compute_s}),
-                processes.check,
-                None,
-            )
+            yield processes.start("target_verifier_node", values), processes.check, None
         return
     cores = os.cpu_count() or 1
     policy = {
@@ -197,8 +180,6 @@ def _verifier(
         "rule": {"name": RULE},
         "replicas": load.replicas,
         "num_cpus": min(1.0, cores / load.replicas),
-        "added_compute_s": load.added_compute_s,
-        "batch": load.batch,
     }
     file = scratch / "fleet.yaml"
     file.write_text(yaml.safe_dump({"policies": {"target": policy}, "ray": {"num_cpus": cores}}))

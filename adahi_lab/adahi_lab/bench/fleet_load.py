@@ -26,12 +26,7 @@ class FleetLoad:
     every: int = argument(
         0, "Control steps of a plan before the next is requested. Default: half of the plan.", 0
     )
-    flood: float = argument(0.0, "Requests per second of one additional, flooding robot.", 0.0, 1e5)
     replicas: int = argument(1, "Replicas of the target on this machine, with the engine ray.", 1, 64)
-    batch: int = argument(16, "Requests verified at once.", 1, 1024)
-    added_compute_s: Annotated[float, "--added-compute"] = argument(
-        0.0, "Seconds added to every batch, as on a GPU: no core is busy meanwhile.", 0.0, 60.0
-    )
     kill: str = argument("", "With the engine ray: part killed under load: replica, head or front.")
     at_s: Annotated[float, "--at"] = argument(5.0, "Seconds until that part is killed.", 0.0)
     seed: int = argument(0, "Seed of every random draw.", 0)

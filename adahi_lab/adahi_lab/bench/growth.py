@@ -26,6 +26,7 @@ from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint, load_checkpoin
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 
+PARAMETERS = 5_000_000
 HEADS = ("code_head", "offset_head")
 SHARED = (
     *("tokenizer.json", "tokenizer.safetensors"),
@@ -63,7 +64,7 @@ def grow(model: VQBeT, parameters: int, seed: int = 0) -> VQBeT:
     return grown.eval().requires_grad_(False)
 
 
-def grown_policies(folder: Path, parameters: int, seed: int = 0) -> Path:
+def grown_policies(folder: Path, parameters: int) -> Path:
     """Return a folder with the tokenizer, the draft and the grown target of another folder.
 
     It is made once and then kept in the user's cache.
@@ -71,7 +72,6 @@ def grown_policies(folder: Path, parameters: int, seed: int = 0) -> Path:
     Args:
         folder: of the trained policies.
         parameters: see `grow`.
-        seed: see `grow`.
 
     Raises:
         CheckpointError: a policy is missing or damaged.
@@ -79,14 +79,14 @@ def grown_policies(folder: Path, parameters: int, seed: int = 0) -> Path:
     """
     draft, target = load_checkpoint(folder / "draft"), load_checkpoint(folder / "target")
     shared = [name for name in SHARED if (folder / name).is_file()]
-    origin = f"{draft.digest()} {target.digest()} {parameters} {seed} {shared}"
+    origin = f"{draft.digest()} {target.digest()} {parameters} 0 {shared}"
     digest = hashlib.sha256(origin.encode()).hexdigest()[:16]
     grown = cache_folder() / "grown" / f"{folder.resolve().name}-{digest}"
     if not grown.is_dir():
         grown.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=grown.parent) as scratch:
             partial = Path(scratch) / grown.name
-            _write(folder, shared, target, parameters, seed, partial)
+            _write(folder, shared, target, parameters, partial)
             try:
                 partial.rename(grown)
             except OSError:  # another process was faster
@@ -94,17 +94,15 @@ def grown_policies(folder: Path, parameters: int, seed: int = 0) -> Path:
     return grown
 
 
-def _write(
-    folder: Path, shared: Sequence[str], target: Checkpoint, parameters: int, seed: int, out: Path
-) -> None:
+def _write(folder: Path, shared: Sequence[str], target: Checkpoint, parameters: int, out: Path) -> None:
     out.mkdir()
     for name in shared:
         shutil.copy2(folder / name, out)
-    model = grow(load_network(target), parameters, seed)
+    model = grow(load_network(target), parameters)
     how = {
         "from": target.digest(),
         "head_hidden": [target.sizes.head_hidden, model.config.head_hidden],
-        "seed": seed,
+        "seed": 0,
         "note": "units added that nothing listens to: the same function, to rounding, at a larger cost",
     }
     save_with_export(out, "target", model, {**target.training, "grown": how})

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_lab.bench.growth import grown_policies
+from adahi_lab.bench.growth import PARAMETERS, grown_policies
 from adahi_lab.bench.link_ends import dds_environment, run_at_robot
 from adahi_lab.calibration.parameter_file import Calibration
 from adahi_lab.evaluation.episodes import evaluation_episodes
@@ -36,9 +36,7 @@ from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
-METHODS = ("adahi", "hybrid", "draft", "target", "random")
-PARAMETERS = 5_000_000
-ROUNDS = 4
+ROUNDS = 4  # in which the methods take turns, so that other load on the machine affects all alike
 DEADLINE_S = 10.0  # long, because the latency of every reply is measured
 DEADLINE_SHARE = 0.9  # of a control period, where the world runs in real time
 PINGS = 300
@@ -63,11 +61,9 @@ def measure_latency(
     profile: str,
     task: str,
     episodes: int,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str],
     parameters: int = PARAMETERS,
-    rounds: int = ROUNDS,
     seed: int = 0,
-    added_compute_s: float = 0.0,
     say: Callable[[str], None] = lambda line: None,
     on_run: Callable[[str, int], None] = lambda method, episodes: None,
 ) -> Latency:
@@ -79,10 +75,7 @@ def measure_latency(
         episodes: per method, the same ones for each.
         methods: names of what robots can do.
         parameters: of the enlarged target.
-        rounds: in which the methods take turns, so that other load on the machine affects all alike; at most
-            as many as episodes.
         seed: of the world's, the policies' and the link's draws.
-        added_compute_s: added to every reply of the target.
         say: called with a description of each preparation.
         on_run: called with a method and the number of its episodes that have just ended.
 
@@ -91,9 +84,6 @@ def measure_latency(
         RuntimeError: a run failed.
         ValueError: names the field, the value and what was allowed.
     """
-    for field, value in (("episodes", episodes), ("rounds", rounds)):
-        if value < 1:
-            raise ValueError(f"{field}: {value}, must be at least 1")
     requested = profile_named(profile)
     name = make(task).spec.name
     say(f"target of {parameters:,} weights")
@@ -114,10 +104,9 @@ def measure_latency(
         say("round trips")
         trips = round_trips_ms(link, requested, PINGS)
         say("episodes")
-        for numbers in in_rounds(evaluation_episodes(episodes), min(rounds, episodes)):
+        for numbers in in_rounds(evaluation_episodes(episodes), min(ROUNDS, episodes)):
             for method, (draft, target) in nodes.items():
-                slowed = {**target, "added_compute_s": added_compute_s}
-                parts[method].append(run_across(link, task, draft, slowed, seed, numbers, not real_time))
+                parts[method].append(run_across(link, task, draft, target, seed, numbers, not real_time))
                 on_run(method, len(numbers))
     runs = {method: joined(records) for method, records in parts.items()}
     table = {method: latency_figures(run, rate_hz) for method, run in runs.items()}
@@ -138,7 +127,6 @@ def measure_latency(
         "target_parameters": load_checkpoint(grown / "target").parameters,
         "episodes": episodes,
         "rate": found.transmission_rate,
-        "added_compute_ms": 1e3 * added_compute_s,
         "seed": seed,
         "methods": table,
         "adahi_to_hybrid": ratios(table["adahi"], table["hybrid"])

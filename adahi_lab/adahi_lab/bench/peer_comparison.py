@@ -66,7 +66,6 @@ def compare_peers(
     task: str,
     target: Path,
     calls: int,
-    names: Sequence[str] = PEERS,
     seed: int = 0,
     on_trial: Callable[[str], None] = lambda what: None,
     on_skip: Callable[[str, str], None] = lambda name, why: None,
@@ -78,7 +77,6 @@ def compare_peers(
         task: its observations and the drafts of its draft policy are sent.
         target: the target policy that all serve, as DIRECTORY/NAME.
         calls: per peer and condition.
-        names: of the peers.
         seed: of the link's draws.
         on_trial: called with a description of each measurement before it starts.
         on_skip: called with each peer that cannot run here, and why.
@@ -89,7 +87,7 @@ def compare_peers(
         with 1 % loss (`loss_1pct`), both in `TURNS`, and through an outage (`outage`).
     """
     found: dict[str, Mapping[str, str]] = {}
-    for name in names:
+    for name in PEERS:
         try:
             packages = {} if name == OURS else environments.variables(environments.environment(name))
             found[name] = packages

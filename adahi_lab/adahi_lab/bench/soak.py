@@ -23,7 +23,8 @@ from adahi_ros.policies.backends import load_policy
 from adahi_ros.protocol.records import Reason
 
 LATE_S = 0.25  # beyond the deadline and the processes' wait for a processor
-DEADLINE_SHARE = 0.75  # of a control period
+RATE_HZ = 30.0  # of observations
+DEADLINE_S = 0.75 / RATE_HZ  # for the target's reply
 START_S = 60.0
 SAMPLE_S = 0.5
 TICK_S = 5.0  # between two calls of `on_progress`
@@ -92,9 +93,7 @@ def soak_profile(period_s: float = 60.0) -> LinkProfile:
 
 def soak(
     minutes: float,
-    rate_hz: float = 30.0,
     profile: LinkProfile | None = None,
-    checkpoints: Path | None = None,
     seed: int = 0,
     on_progress: Callable[[float, str], None] = lambda share, what: None,
 ) -> SoakResult:
@@ -102,9 +101,7 @@ def soak(
 
     Args:
         minutes: how long, from the first verified step.
-        rate_hz: observations per second.
         profile: of the link; None for `soak_profile`.
-        checkpoints: a folder with `draft` and `target` for ball balancing; None for the shipped ones.
         seed: of all draws.
         on_progress: called every few seconds with the elapsed share of the time, and the state.
 
@@ -114,10 +111,9 @@ def soak(
         TimeoutError: no step was verified at first.
     """
     profile = soak_profile() if profile is None else profile
-    folder = asset("checkpoints/ball") if checkpoints is None else checkpoints
-    deadline_s = DEADLINE_SHARE / rate_hz
+    folder = asset("checkpoints/ball")
     with emulated_link(profile, seed) as link, stage_across(link) as stage:
-        nodes = _start(stage, folder, rate_hz, deadline_s, seed)
+        nodes = _start(stage, folder, seed)
         pids = {name: node.pid for name, node in nodes.items()}
         pids["link"] = int(link.robot.net.parts[2])  # a file of its process
         stage.wait(lambda: any(record.verified for record in stage.log.records), "verified step", START_S)
@@ -129,14 +125,14 @@ def soak(
     latencies_ms, reasons = 1e3 * part.latencies_s(), part.reasons()
     memory = {name: memory_of(samples) for name, samples in sizes.items()}
     waited = {name: float(max(np.diff(samples), default=0.0)) for name, samples in waits.items()}
-    late = late_commands(latencies_ms, 1e3 * (deadline_s + LATE_S + sum(waited.values())))
+    late = late_commands(latencies_ms, 1e3 * (DEADLINE_S + LATE_S + sum(waited.values())))
     verified = sum(record.verified for record in part.records)
     skipped = reasons.pop(Reason.NONE, 0) - verified
     return SoakResult(
         minutes,
-        rate_hz,
+        RATE_HZ,
         seed,
-        deadline_s,
+        DEADLINE_S,
         profile.values(),
         len(part.shown),
         len(part.records),
@@ -146,25 +142,23 @@ def soak(
         {f"p{each}": float(np.percentile(latencies_ms, each)) for each in PERCENTILES},
         memory,
         waited,
-        [*crashes, *_wrong_steps(stage.log, folder, seed, deadline_s), *late, *grown(memory)],
+        [*crashes, *_wrong_steps(stage.log, folder, seed), *late, *grown(memory)],
     )
 
 
-def _start(
-    stage: Stage, folder: Path, rate_hz: float, deadline_s: float, seed: int
-) -> dict[str, NodeProcess]:
+def _start(stage: Stage, folder: Path, seed: int) -> dict[str, NodeProcess]:
     draft = {
         "checkpoint": str(folder / "draft"),
         "seed": seed,
         "gate": {"name": GATE.name, "threshold": GATE.threshold},
-        "deadline_s": deadline_s,
+        "deadline_s": DEADLINE_S,
         "verifier_wait_s": START_S,
         "command": {"lockstep": True},  # the log finds the observation of each command by its stamp
     }
     verifier = {"checkpoint": str(folder / "target"), "seed": seed}
-    robot = {"seed": seed, "rate_hz": rate_hz, "joint_names": JOINTS}
+    robot = {"seed": seed, "rate_hz": RATE_HZ, "joint_names": JOINTS}
     return {
-        "draft_policy_node": stage.start_draft(draft, rate_hz),
+        "draft_policy_node": stage.start_draft(draft, RATE_HZ),
         "target_verifier_node": stage.start_verifier(verifier),
         "recording_robot_node": stage.start_robot(robot),
     }
@@ -175,10 +169,10 @@ def _crashes(nodes: Mapping[str, NodeProcess]) -> list[str]:
     return codes + [str(node.fault("failed")) for node in nodes.values() if "Traceback" in node.output]
 
 
-def _wrong_steps(log: RobotLog, folder: Path, seed: int, deadline_s: float) -> list[str]:
+def _wrong_steps(log: RobotLog, folder: Path, seed: int) -> list[str]:
     draft, target = (load_policy(folder / name, "onnxruntime") for name in ("draft", "target"))
     differences = Replay(draft, target, ControllerConfig(GATE), seed).differences(log)
-    found = (unaccounted(log), mistimed(log.records, deadline_s), differences)
+    found = (unaccounted(log), mistimed(log.records, DEADLINE_S), differences)
     return [fault for faults in found for fault in shortened(faults)]
 
 

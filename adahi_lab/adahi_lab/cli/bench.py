@@ -18,8 +18,6 @@ from adahi_ros.cli.fields import with_fields
 from adahi_ros.cli.options import number
 from adahi_ros.cli.terminal import command_line, console, say
 
-Parameters = Annotated[int, Option(min=1, help="Weights that the trained target is grown to.")]
-
 
 def latency(
     profile: options.ProfileName = "wifi_ac",
@@ -31,24 +29,19 @@ def latency(
             "--methods", help="Separated by commas. If one never waits, such as best, all run in real time."
         ),
     ] = "adahi,hybrid,draft,target,random",
-    target_compute_ms: Annotated[
-        float, number("Delay added to every reply of the target, ms.", 0.0, 60e3)
-    ] = 0.0,
-    parameters: Parameters = 5_000_000,
     picture: Annotated[Path, Option(help="Picture to write.")] = Path("results/bench-latency.png"),
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
     """Measure latency, throughput and bytes of every method across an emulated link."""
-    from adahi_lab.bench.loop_latency import ROUNDS, measure_latency
+    from adahi_lab.bench.loop_latency import measure_latency
     from adahi_lab.methods.methods import parse_methods
     from adahi_lab.reporting.wireless import draw_latency, latency_table
 
     options.picture_file("--picture", picture)
     names = parse_methods(methods, on_air=True)
-    how = parameters, min(ROUNDS, episodes), seed
     with episode_bars(names, episodes) as advance:
-        found = measure_latency(profile, task, episodes, names, *how, target_compute_ms / 1e3, say, advance)
+        found = measure_latency(profile, task, episodes, names, seed=seed, say=say, on_run=advance)
     console.print(latency_table(found.figures))
     write_json(json_file, {"command": command_line(), **found.figures})
     draw_latency(found.figures, found.runs, picture)
@@ -59,8 +52,6 @@ def peers(
     profile: options.ProfileName = "wifi_ac",
     task: Annotated[str, Option(help="Task that the observations are from.")] = "kitchen",
     calls: Annotated[int, Option(min=30, help="Calls per system and round; few give noisy figures.")] = 300,
-    ways: Annotated[str, Option(help="Separated by commas, or 'all'; an unknown name lists them.")] = "all",
-    parameters: Parameters = 5_000_000,
     picture: Annotated[Path, Option(help="Picture to write.")] = Path("results/bench-peers.png"),
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
@@ -70,28 +61,24 @@ def peers(
     With 200 calls all of them take eight minutes. The first run installs each system's packages
     in its own folder below ~/.cache/adahi_ros. A system that cannot be installed is skipped, with the reason.
     """
-    from adahi_lab.bench.growth import grown_policies
-    from adahi_lab.bench.peer_comparison import PEERS, compare_peers
+    from adahi_lab.bench.growth import PARAMETERS, grown_policies
+    from adahi_lab.bench.peer_comparison import compare_peers
     from adahi_lab.link.link_profile import profile_named
     from adahi_lab.reporting.wireless import draw_peers, peers_table
     from adahi_ros.core.assets import asset
 
     options.picture_file("--picture", picture)
-    names = PEERS if ways == "all" else tuple(name.strip() for name in ways.split(","))
-    for name in names:
-        if name not in PEERS:
-            raise ValueError(f"ways: {name!r}, must be 'all', or some of {', '.join(PEERS)}")
-    target = grown_policies(asset(f"checkpoints/{task}"), parameters) / "target"
+    target = grown_policies(asset(f"checkpoints/{task}"), PARAMETERS) / "target"
     skipped: dict[str, str] = {}
 
     def skip(name: str, why: str) -> None:
         skipped[name] = why
         say(f"skipped: {why}")
 
-    found = compare_peers(profile_named(profile), task, target, calls, names, seed, say, skip)
+    found = compare_peers(profile_named(profile), task, target, calls, seed, say, skip)
     figures: dict[str, object] = {"command": command_line(), "profile": profile, "task": task, "calls": calls}
     figures["seed"] = seed
-    figures |= {"target_parameters": parameters, "skipped": skipped, **found}
+    figures |= {"target_parameters": PARAMETERS, "skipped": skipped, **found}
     console.print(peers_table(figures))
     write_json(json_file, figures)
     draw_peers(figures, picture)
@@ -145,24 +132,16 @@ def cameras(
 
 def soak(
     minutes: Annotated[float, number("How long.", 0.1)] = 30.0,
-    rate_hz: Annotated[float, number("Observations per second.", 1.0, 1000.0)] = 30.0,
-    profile: Annotated[
-        str | None, Option(help="The link. Default: bursts of losses, and three outages a minute.")
-    ] = None,
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
     """Run robot, policy and verifier for long across a bad link; fails if a step is lost."""
     from adahi_lab.bench.soak import soak as run_soak
-    from adahi_lab.link.link_profile import profile_named
     from adahi_lab.reporting.load_tables import soak_table
 
-    link = profile_named(profile) if profile is not None else None
     with job_bar("soak", 1.0) as update:
         found = run_soak(
-            *(minutes, rate_hz, link),
-            seed=seed,
-            on_progress=lambda share, what: update(completed=share, note=what),
+            minutes, seed=seed, on_progress=lambda share, what: update(completed=share, note=what)
         )
     console.print(soak_table(found.values()))
     write_json(json_file, {"command": command_line(), **found.values()})
@@ -203,8 +182,6 @@ def fleet(load: FleetLoad, json_file: options.JsonFile = None) -> None:
     for name in load.engines:
         if name not in known:
             raise typer.BadParameter(f"{name!r}, must be of {', '.join(known)}", param_hint="--engine")
-    if OPENPI in load.engines and load.flood:
-        raise typer.BadParameter("there is no flood of openpi's server", param_hint="--flood")
     if load.kill and (load.kill not in PARTS or load.engines != ["ray"]):
         allowed = f"must be of {', '.join(PARTS)}, and --engine ray"
         raise typer.BadParameter(f"{load.kill!r}, {allowed}", param_hint="--kill")
@@ -213,7 +190,7 @@ def fleet(load: FleetLoad, json_file: options.JsonFile = None) -> None:
     except EnvironmentMissingError as error:
         raise typer.BadParameter(str(error), param_hint="--engine") from None
     title = f"{load.target}: {load.robots} robots at {load.rate_hz:g} Hz, {load.seconds:g} s"
-    console.print(fleet_table(found, title + (f", one floods at {load.flood:g} Hz" if load.flood else "")))
+    console.print(fleet_table(found, title))
     for fault in (each["kill"] for each in found.values() if "kill" in each):
         say(", ".join(f"{name} {_formatted(value)}" for name, value in fault.items()))
     write_json(json_file, {"command": command_line(), "engines": found})

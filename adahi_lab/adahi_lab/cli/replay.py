@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,10 +67,6 @@ def replay(
     namespace: Namespace = "",
     keep_failures: options.KeepFailures = False,
     incomplete: Incomplete = False,
-    out: Annotated[
-        list[Path] | None,
-        Option(help="As --picture or --json, by suffix: .png, .pdf, ... or .json; may be given twice."),
-    ] = None,
     picture: Annotated[
         Path | None,
         Option("--picture", "--figure", help="Picture to write. Default: results/replay-BAG.png."),
@@ -97,9 +92,7 @@ def replay(
     # Report everything that is missing before loading any of it.
     link = profile_named(profile)
     names = None if methods is None else parse_methods(methods)
-    picture, json_file = _written(
-        out or [], picture, json_file, Path("results") / f"replay-{bags[0].stem}.png"
-    )
+    picture = options.picture_or_default(picture, f"replay-{bags[0].stem}")
     read = None if contract is None else load_contract(contract)
     alone = None not in (read, target) and params is None and draft is None
     robot_file = RobotFile.absent() if alone else RobotFile.read(_parameter_file(params, read), namespace)
@@ -214,18 +207,3 @@ def _thresholds(given: Path | None, robot_file: RobotFile, robot_type: str) -> C
     by_itself = given is None and robot_file.calibrated
     file = robot_file.path if by_itself else options.calibration_file(given, robot_type)
     return load_calibration(file) if file else None
-
-
-def _written(
-    out: Sequence[Path], picture: Path | None, json_file: Path | None, default: Path
-) -> tuple[Path, Path | None]:
-    """Return the picture and the file of figures to write, once they are checked."""
-    for path in out:
-        what = "--json" if path.suffix == ".json" else "--picture"
-        if (json_file if what == "--json" else picture) is not None:
-            raise ValueError(f"--out: {path}, must be left out where there is another, or {what}")
-        if what == "--json":
-            json_file = options.tried("--out", path)
-        else:
-            picture = options.picture_file("--out", path)
-    return options.picture_file("--picture", default if picture is None else picture), json_file

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import rclpy
-from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from adahi_msgs.srv import DescribeTarget
 from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.utilities import try_shutdown
@@ -28,23 +28,20 @@ from adahi_ros.protocol.request import Sender
 from adahi_ros.robot.session import VerifierSession
 
 DISCOVERY_S = 30.0
-CATCH_UP_S = 0.1  # of a flood, which may send requests this much late
-FLOOD = "flood"  # name of the robot that sends too many requests
 
 
 def run_robots(
-    robots: int, rate_hz: float, seconds: float, every: int, grace_s: float, seed: int, flood_hz: float = 0.0
+    robots: int, rate_hz: float, seconds: float, every: int, grace_s: float, seed: int
 ) -> list[dict[str, object]]:
     """Let robots send requests for a time; return their records.
 
     Args:
-        robots: how many; may be 0 with a flood.
+        robots: how many.
         rate_hz: of their control.
         seconds: how long.
         every: see `FleetRobot`; 0 for half of the target's plan.
         grace_s: see `FleetRobot`.
         seed: of their walks and of the order of their steps.
-        flood_hz: rate of the requests of another robot, which waits for no reply.
 
     Raises:
         TimeoutError: there is no verifier.
@@ -64,48 +61,17 @@ def run_robots(
         fleet.append(FleetRobot(session, 1.0 / rate_hz, every, grace_s, seed + number))
     started_s = time.monotonic()
     clock = FleetClock(fleet, rate_hz, started_s)
-    flood = _Flood(clients, seed, signature, flood_hz, started_s)
     while (now_s := time.monotonic()) < started_s + seconds:
         for number in tuple(arrived):
             fleet[number].poll(now_s)
         arrived.clear()
         clock.go_on(now_s)
-        flood.go_on(now_s)
-        executor.spin_once(max(0.0, min(flood.due_s, clock.next_s) - time.monotonic()))
+        executor.spin_once(max(0.0, clock.next_s - time.monotonic()))
     records = [robot.end().plain() for robot in fleet]
     executor.shutdown()
     node.destroy_node()
     try_shutdown()
     return records
-
-
-class _Flood:
-    """A robot that sends far too many requests, each for a new step with a whole window."""
-
-    def __init__(
-        self, clients: VerifierClients, seed: int, signature: Signature, rate_hz: float, started_s: float
-    ) -> None:
-        self._client = clients.verifying
-        self._period_s = 1.0 / rate_hz if rate_hz else float("inf")
-        self.due_s = started_s if rate_hz else float("inf")
-        self._step = 0
-        self._message = VerifyDraft.Request(
-            protocol=VerifyDraft.Request.PROTOCOL_VERSION,
-            robot_id=FLOOD,
-            session_id=seed,
-            observation_window=[0.0] * (signature.history * signature.observation_dim),
-            goal=[0.0] * signature.goal_dim,
-            needed_in_s=0.001,
-        )
-
-    def go_on(self, now_s: float) -> None:
-        """Send the due requests."""
-        self.due_s = max(self.due_s, now_s - CATCH_UP_S)
-        while self.due_s <= now_s:
-            self.due_s += self._period_s
-            self._step += 1
-            self._message.step_id = self._message.first_step = self._step
-            self._client.remove_pending_request(self._client.call_async(self._message))
 
 
 def _signature(clients: VerifierClients, executor: Executor) -> Signature:

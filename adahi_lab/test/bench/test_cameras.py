@@ -178,13 +178,9 @@ def test_images_take_time_at_both_ends_where_they_are_sent() -> None:
             assert all(value is not None and value > 0.0 for value in times.values())
 
 
-@pytest.mark.parametrize(
-    ("task", "episodes", "message"),
-    [("ball", 1, "task: 'ball', must be one that a camera looks at"), ("ball_camera", 0, "episodes: 0")],
-)
-def test_what_cannot_be_measured_is_refused(task: str, episodes: int, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        cameras.measure_cameras(task, episodes)
+def test_a_task_without_a_camera_is_refused() -> None:
+    with pytest.raises(ValueError, match="task: 'ball', must be one that a camera looks at"):
+        cameras.measure_cameras("ball", 1, ["adahi"])
 
 
 def test_the_figures_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

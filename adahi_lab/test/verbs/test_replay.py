@@ -43,7 +43,7 @@ def ball(
 @pytest.mark.parametrize("name", ["ball.yaml", "best/ball.yaml"])
 def test_shipped_parameter_files_do_as_they_are(name: str, ball: Path, tmp_path: Path) -> None:
     picture, figures = tmp_path / "new/replay.png", tmp_path / "replay.json"
-    written = "--out", picture, "--out", figures
+    written = "--picture", picture, "--json", figures
     output = run("bag", "evaluate", ball, "--params", asset(f"config/{name}"), *written)
     assert picture.read_bytes().startswith(b"\x89PNG")
     found = json.loads(figures.read_text(), parse_constant=pytest.fail)
@@ -71,11 +71,11 @@ def test_a_file_of_ones_own_is_gone_by(ball: Path, tmp_path: Path) -> None:
     values["/**/draft_policy"]["ros__parameters"] |= own_arm
     shutil.copytree(named("ball", CHECKPOINTS), tmp_path / "arm")
     own.write_text(yaml.safe_dump(values))
-    output = run("bag", "evaluate", ball, "--params", own, "--out", tmp_path / "a.png")
+    output = run("bag", "evaluate", ball, "--params", own, "--picture", tmp_path / "a.png")
     assert "Best" in output
     assert "ADAHI" not in output  # its threshold for an arm is unknown
     options = ("--calibration", OF_THE_BALL, "--methods", "adahi", "--contract", "ball")
-    assert "ADAHI" in run("bag", "evaluate", ball, "--params", own, *options, "--out", tmp_path / "a.png")
+    assert "ADAHI" in run("bag", "evaluate", ball, "--params", own, *options, "--picture", tmp_path / "a.png")
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_target_alone_is_evaluated_on_bags(with_file: bool, seen: Path, tmp_pa
         values = {"/**/draft_policy": {"ros__parameters": {**robot, "contract": str(contract)}}}
         (tmp_path / "params.yaml").write_text(yaml.safe_dump(values))
         given = ["--params", tmp_path / "params.yaml"]
-    written = "--out", figures, "--out", tmp_path / "a.png"
+    written = "--json", figures, "--picture", tmp_path / "a.png"
     run("bag", "evaluate", seen, "--target", target, *given, "--instruction", "lift", *written)
     found = json.loads(figures.read_text(), parse_constant=pytest.fail)["methods"]
     assert list(found) == ["best"] * with_file + ["plan_4", "plan_1"]
@@ -156,7 +156,7 @@ def test_files_may_be_below_here_or_at_home(
     for where, folder in (("~/", tmp_path / "home"), ("", tmp_path)):
         options = [f"--{name}={where}{name}.yaml" for name in ("params", "contract")]
         options += [f"--profile={where}link.yaml", "--draft=~/policies/draft", "--plans=~/policies/plans"]
-        options += [f"--out={where}replay.png", f"--json={where}replay.json", "--methods=draft,plan_8"]
+        options += [f"--picture={where}replay.png", f"--json={where}replay.json", "--methods=draft,plan_8"]
         run("bag", "evaluate", f"{where}bag", *options)
         assert (folder / "replay.png").is_file()
         assert (folder / "replay.json").is_file()
@@ -175,12 +175,8 @@ NOT_THERE: dict[str, tuple[list[Any], str]] = {
     "target": (["--target", "no/target"], "--target: no/target, no such checkpoint"),
     "plans": (["--plans", "no", "--methods", "plan_8"], "--plans: no, has no target; must be a folder"),
     "profile": (["--profile", "no.yaml"], "link: 'no.yaml', no such file"),
-    "out": (["--out", "/proc/no.json"], "--out: /proc/no.json, cannot be written"),
-    "ending": (["--out", "replay.txt"], "--out: replay.txt, must end in one of .png"),
-    "twice": (
-        ["--out", "a.json", "--json", "b.json"],
-        "--out: a.json, must be left out where there is another",
-    ),
+    "json": (["--json", "/proc/no.json"], "--json: /proc/no.json, cannot be written"),
+    "ending": (["--picture", "replay.txt"], "--picture: replay.txt, must end in one of .png"),
     "method": (["--methods", "magic"], "methods: 'magic', must be of"),
     "parameters": (["--contract", "so101", "--params="], "--params: none, must be given: none for 'so101'"),
 }
