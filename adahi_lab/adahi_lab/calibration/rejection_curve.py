@@ -94,25 +94,24 @@ def _fit(kind: str, x: np.ndarray, y: np.ndarray) -> Fit:
     return Fit(kind, float(line.slope), float(line.intercept), float(line.rvalue**2) if np.ptp(y) else 0.0)
 
 
-def rejection_curve(deviation: np.ndarray, rejected: np.ndarray, bins: int = BINS) -> RejectionCurve:
+def rejection_curve(deviation: np.ndarray, rejected: np.ndarray) -> RejectionCurve:
     """Measure rejection against deviation.
 
     Args:
         deviation: (T,), of drafts; infinite ones (before the first action) and zeros are left out.
         rejected: (T,) bool, whether the target rejected the primary code.
-        bins: of equal count.
 
     Raises:
-        ValueError: too few actions for that many bins, or all with one deviation.
+        ValueError: too few actions for `BINS` bins of equal count, or all with one deviation.
     """
     known = np.isfinite(deviation) & (deviation > 0.0)
     deviation, rejected = deviation[known], rejected[known]
-    if len(deviation) < 2 * bins or deviation.min() == deviation.max():
+    if len(deviation) < 2 * BINS or deviation.min() == deviation.max():
         raise ValueError(
-            f"deviation: {len(deviation)} usable actions, must be at least {2 * bins} that differ"
+            f"deviation: {len(deviation)} usable actions, must be at least {2 * BINS} that differ"
         )
     order = np.argsort(deviation, kind="stable")
-    groups = np.array_split(order, bins)
+    groups = np.array_split(order, BINS)
     mean_deviation = np.array([deviation[group].mean() for group in groups])
     mean_rejection = np.array([rejected[group].mean() for group in groups])
     return RejectionCurve(
@@ -126,9 +125,7 @@ def rejection_curve(deviation: np.ndarray, rejected: np.ndarray, bins: int = BIN
 
 
 def threshold_for_rate(
-    trial: Callable[[float], tuple[np.ndarray, float]],
-    rate: float,
-    start: float = 0.0,
+    trial: Callable[[float], tuple[np.ndarray, float]], rate: float
 ) -> tuple[float, float]:
     """Find the threshold at which a gate transmits at a wanted rate, in closed loop.
 
@@ -139,7 +136,6 @@ def threshold_for_rate(
     Args:
         trial: runs the gate at a threshold; returns the scores (T,) of its steps and its rate.
         rate: wanted, 0 to 1.
-        start: threshold of the first trial.
 
     Returns:
         The threshold, and its measured rate: the nearest, where the wanted one cannot be reached.
@@ -150,8 +146,8 @@ def threshold_for_rate(
     if not 0.0 < rate < 1.0:
         raise ValueError(f"rate: {rate}, must be between 0 and 1")
     too_low, too_high = -math.inf, math.inf
-    best = (math.inf, start, 0.0)
-    threshold, stride = start, 0.5
+    best = (math.inf, 0.0, 0.0)
+    threshold, stride = 0.0, 0.5
     for _ in range(MOST_TRIALS):
         scores, measured = trial(threshold)
         best = min(best, (abs(measured - rate), threshold, measured))
@@ -166,7 +162,7 @@ def threshold_for_rate(
         # requests of a robot at the end of its plan.
         unasked = max(0.0, measured - float((scores > threshold).mean())) if len(scores) else 0.0
         share = min(1.0, (1.0 - rate + unasked) * len(scores) / max(1, len(known)))
-        quantile = float(np.quantile(known, share)) if len(known) else start
+        quantile = float(np.quantile(known, share)) if len(known) else 0.0
         bracketed = math.isfinite(too_low) and math.isfinite(too_high)
         if bracketed and (stride > 2.0 or not too_low < quantile < too_high):
             threshold = (too_low + too_high) / 2

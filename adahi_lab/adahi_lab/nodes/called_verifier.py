@@ -67,22 +67,17 @@ class CalledTransport(Transport):
         describe: returns the verifier's serialized description.
         verify: returns the serialized reply to a serialized request.
         fingerprint: of the draft's tokenizer; None without one.
-        robot_id: names the robot's stream of draws.
     """
 
     present = True
     next_due_s = math.inf
 
     def __init__(
-        self,
-        describe: Callable[[], bytes],
-        verify: Callable[[bytes], bytes],
-        fingerprint: str | None,
-        robot_id: str = "robot",
+        self, describe: Callable[[], bytes], verify: Callable[[bytes], bytes], fingerprint: str | None
     ) -> None:
         self._describe = describe
         self._verify = verify
-        self._sender = Sender(robot_id, SESSION, "", fingerprint)
+        self._sender = Sender("robot", SESSION, "", fingerprint)
         self._ids = count()
         self._arrived: list[Reply | Described] = []
 
