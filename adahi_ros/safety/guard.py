@@ -465,10 +465,12 @@ class Guard:
         )
 
     def _refused(self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float) -> bool:
-        """Whether a judge refuses an action, or the arm's braking path from it."""
+        """Whether a judge refuses an action that moves the arm, or the arm's braking path from it."""
         if not self._judges or action is None:
             return False
         before = action.copy() if start is None else np.where(np.isfinite(start), start, action)
+        if start is not None and np.array_equal(action, before):
+            return False
         interval_s = min(elapsed_s, self._config.period_s)
         speeds = (action - before) / interval_s if interval_s > 0.0 else np.zeros_like(action)
         path = stopping_path(action, speeds, self._envelope.limits)

@@ -20,11 +20,12 @@ AT, WANTED = np.array([0.3]), np.array([0.4])
 class Waiting:
     """Commands of one joint whose controller gets them or not."""
 
-    def __init__(self, period_s: float = 0.05, **limits: Any) -> None:
+    def __init__(self, period_s: float = 0.05, box: float = 9.0, **limits: Any) -> None:
         self.now_s, self.period_s, self.reached = 10.0, period_s, False
         permission = Permission(False, 0.5)
         envelope = Envelope(Limits.from_fields(["joint"], {"joint": limits}), "positions", period_s)
-        self.guard = Guard(envelope, GuardConfig(period_s, 5.0), permission, self.now_s)
+        judges = {"workspace": lambda before, wanted: wanted[0] <= box or wanted[0] < before[0]}
+        self.guard = Guard(envelope, GuardConfig(period_s, 5.0), permission, self.now_s, judges)
         same: Any = type("Same", (), {"to_wire": lambda _, each: each, "from_wire": lambda _, each: each})()
         at: Any = type("At", (), {"positions_in": lambda _, read: read})()
         self.commands = Commands(self.guard, same, at, lambda: self.reached)
@@ -69,6 +70,19 @@ def test_an_arm_outside_of_its_limits_is_not_led_inwards_while_it_waits(limits: 
     led = [float(arm.commanded()[0]) for _ in range(40)]
     assert led[-1] == 0.25
     assert max(abs(np.diff([AT[0], *led]))) <= 0.5 * arm.period_s + 1e-9
+
+
+def test_an_arm_outside_of_its_workspace_waits_and_returns() -> None:
+    arm = Waiting(box=0.25, velocity=0.5)
+    for _ in range(4):
+        np.testing.assert_array_equal(arm.commanded(), AT)
+    assert arm.step().command is not None
+    arm.reached = True
+    arm.now_s += arm.period_s
+    arm.guard.observed(arm.now_s)
+    inwards = arm.commands.limit(np.array([0.1]), AT, arm.now_s).command
+    assert inwards is not None
+    assert inwards < AT
 
 
 def test_an_arm_that_is_moved_away_while_it_waits_is_not_asked_back_at_once() -> None:
