@@ -20,7 +20,8 @@ from adahi_ros.proposers.interface import Proposer, ProposerContext
 class SelfCorrectingProposer(Proposer):
     """The policy of `checkpoint`; a draft that the target would probably refuse is corrected first.
 
-    A correction is executed whatever its own probability of refusal; in E2CL's code it is judged again.
+    By default a correction is executed whatever its own probability of refusal. In E2CL's code it is judged
+    again: set `judged_above` to `above`.
     The expected error is the draft's, so the gate `expected_error` requests where that is high.
 
     Raises:
@@ -31,6 +32,9 @@ class SelfCorrectingProposer(Proposer):
     policy: Policy
     file: str = argument("", "Weights written by `adahi train feedback`", optional=True)
     above: float = argument(0.5, "Probability of refusal above which a draft is corrected", 0.0, 1.0)
+    judged_above: float = argument(
+        1.0, "Probability of a correction's own refusal above which the draft stays", 0.0, 1.0
+    )
 
     def __post_init__(self) -> None:
         if not self.file:
@@ -44,7 +48,10 @@ class SelfCorrectingProposer(Proposer):
         drafted = self.policy.propose(seen, context.draws, Sampling(context.temperature, sendable=True))
         scale, actions = self.policy.action_scale, drafted.actions.copy()
         goals = seen.conditions.get(GOAL, np.zeros((len(actions), 0), np.float32))
-        refused, corrected = self._network.judge(seen.features[OBSERVATION], goals, actions[:, 0] / scale)
+        windows = seen.features[OBSERVATION]
+        refused, corrected = self._network.judge(windows, goals, actions[:, 0] / scale)
         rows = refused > self.above
+        if self.judged_above < 1.0:
+            rows &= self._network.judge(windows, goals, corrected)[0] <= self.judged_above
         actions[rows, 0] = (corrected * scale)[rows]
         return replace(drafted, actions=actions, expected_error=refused)

@@ -52,13 +52,14 @@ def context(draft: Policy, seed: int = 0) -> ProposerContext:
 
 
 @pytest.mark.parametrize(
-    ("logit", "above", "corrects"), [(2.0, 0.5, True), (-2.0, 0.5, False), (2.0, 0.9, False)]
+    ("logit", "above", "judged_above", "corrects"),
+    [(2.0, 0.5, 1.0, True), (-2.0, 0.5, 1.0, False), (2.0, 0.9, 1.0, False), (2.0, 0.5, 0.5, False)],
 )
 def test_a_draft_that_would_be_refused_is_corrected(
-    logit: float, above: float, corrects: bool, draft: Policy, tmp_path: Path
+    logit: float, above: float, judged_above: float, corrects: bool, draft: Policy, tmp_path: Path
 ) -> None:
     save_self_correction(tmp_path / "feedback.safetensors", network_for(draft, logit))
-    proposer = SelfCorrectingProposer(draft, str(tmp_path / "feedback.safetensors"), above)
+    proposer = SelfCorrectingProposer(draft, str(tmp_path / "feedback.safetensors"), above, judged_above)
     known = context(draft)
     proposed = proposer.propose(known)
     drafted = draft.propose(known.observations, known.draws, Sampling(1.0, sendable=True))
