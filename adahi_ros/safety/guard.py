@@ -326,8 +326,8 @@ class Guard:
         if start is not None:
             wanted = self._unwrapped(wanted, start)
         admitted = self._envelope.admit(wanted, measured, motion.since_s(now_s))
-        if place is not None and measured is not None:
-            admitted = self._envelope.stand(admitted, self._unwrapped(place, start), measured)
+        if place is not None and start is not None and measured is not None:
+            admitted = self._envelope.stand(admitted, self._unwrapped(place, start), start, measured)
         if self._refused(start, admitted.action, motion.since_s(now_s)):
             self._envelope.state, motion.at, motion.speeds = before
             return self._stand(Intervention.WORKSPACE, now_s)

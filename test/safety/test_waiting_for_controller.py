@@ -92,6 +92,15 @@ def test_an_arm_that_is_moved_away_while_it_waits_is_not_asked_back_at_once() ->
         assert abs(arm.commanded(np.array([moved]))[0] - moved) <= 0.05 + 0.025
 
 
+def test_an_arm_that_is_pushed_while_it_waits_and_comes_back_is_not_led_at_once() -> None:
+    arm = Waiting(max_step=0.05, following=1.0, velocity=0.5)
+    at = [*np.linspace(0.3, 0.6, 30), 0.6, 0.6, *np.linspace(0.6, 0.3, 6), *[0.3] * 20]
+    commands = [arm.commanded(np.array([each]))[0] for each in at]
+    assert max(commands) > 0.4
+    assert max(abs(np.diff(commands))) <= 0.5 * arm.period_s + 1e-9
+    assert commands[-1] == 0.3
+
+
 def test_a_joint_that_is_not_measured_is_within_its_limits_while_the_arm_waits() -> None:
     arm = Waiting(position_high=0.25, velocity=0.5, acceleration=2.0)
     for pause_s in (0.0, 0.0, 2.0, 0.0):

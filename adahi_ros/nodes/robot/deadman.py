@@ -46,7 +46,7 @@ class Deadman(Node):
         self._pressed, self._needs = False, False
         self._ran_s = self._warns_s = math.inf
         self.late_s = 0.0
-        """For how long it stood still since it found the robot; then it presses no more."""
+        """For how long it stood still; then it presses no more."""
         self.create_subscription(SafetyState, "safety_state", self._on_state, LISTENING)
         steady_timer(self, PERIOD_S, self._publish)
 
@@ -70,7 +70,7 @@ class Deadman(Node):
     def _now_s(self) -> float:
         """Return the time, and note whether the process stood still, also with its machine."""
         now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-        if self._found_s and now_s > self._ran_s + LONGEST_S:
+        if now_s > self._ran_s + (LONGEST_S if self._found_s else SAY_S):
             self.late_s = self.late_s or now_s - self._ran_s
         self._ran_s = now_s
         return now_s
