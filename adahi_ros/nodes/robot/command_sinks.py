@@ -139,6 +139,7 @@ class TopicSink:
         new = count > self._seen
         if new:
             self.followed.clear()
+            self._unacked_s = math.inf
             if not self._seen:  # later ones may be recorders, or are controllers that `ControllerWatch` names
                 self._new_s = time.monotonic()
         self._seen = count
