@@ -184,7 +184,7 @@ class Commands:
             return None
         if self._stay is None:
             self._stayed_s = now_s
-        if self._stay is None or paused:  # the arm may have been moved since
+        if self._stay is None or paused or guard.holding:  # the arm may have been moved since
             place = guard.place(measured, now_s)
             self._place = measured if place is None else place
             self._stay = guard.stay(wanted, self._place)

@@ -101,6 +101,17 @@ def test_an_arm_that_is_pushed_while_it_waits_and_comes_back_is_not_led_at_once(
     assert commands[-1] == 0.3
 
 
+def test_after_a_hold_the_arm_waits_where_it_is_then() -> None:
+    arm, at = Waiting(max_step=0.05, following=0.04, velocity=0.1), AT
+    arm.commanded()
+    while not arm.guard.holding:
+        at = at + 0.015
+        arm.step(at)
+    arm.guard.permission.set_enabled(True, arm.now_s)
+    for _ in range(10):
+        np.testing.assert_allclose(arm.commanded(at), at, atol=1e-9)
+
+
 def test_a_joint_that_is_not_measured_is_within_its_limits_while_the_arm_waits() -> None:
     arm = Waiting(position_high=0.25, velocity=0.5, acceleration=2.0)
     for pause_s in (0.0, 0.0, 2.0, 0.0):
