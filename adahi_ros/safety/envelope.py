@@ -182,22 +182,17 @@ class Envelope:
         # A robot outside of its limits may get its own position as action: it is led inwards gradually.
         return self._sent(action, () if action == entries else interventions_of(stages))
 
-    def stand(
-        self, admitted: Admitted, place: np.ndarray, start: np.ndarray, measured: np.ndarray
-    ) -> Admitted:
+    def stand(self, admitted: Admitted, place: np.ndarray, start: np.ndarray) -> Admitted:
         """Return an admitted command with positions that stand at a place, outside of limits as the arm is.
 
         Args:
             admitted: the command within the limits, for the others.
             place: (A,), NaN where unknown.
             start: (A,), the last command; where it is another one, it is led to the place within the limits.
-            measured: (A,), NaN where unknown; further than `max_step` from the place, the arm has left it.
         """
         if admitted.action is None:
             return admitted
-        with np.errstate(invalid="ignore"):
-            left = np.abs(measured - place) > self.limits.max_step
-        stands = self.positions & (start == place) & ~left
+        stands = self.positions & (start == place)
         self.begin(place, stands)
         interventions = () if stands.all() else admitted.interventions
         return Admitted(np.where(stands, place, admitted.action), interventions)

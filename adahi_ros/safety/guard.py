@@ -317,7 +317,7 @@ class Guard:
         if motion.crowded(now_s):
             return None
         gap = motion.gap(now_s)
-        if (self._held or gap) and self._arm.elsewhere(measured, now_s):
+        if (self._held or gap or place is not None) and self._arm.elsewhere(measured, now_s):
             self._count((Intervention.MEASURED,))
             return None
         before = self._envelope.state, motion.at, motion.speeds
@@ -326,8 +326,8 @@ class Guard:
         if start is not None:
             wanted = self._unwrapped(wanted, start)
         admitted = self._envelope.admit(wanted, measured, motion.since_s(now_s))
-        if place is not None and start is not None and measured is not None:
-            admitted = self._envelope.stand(admitted, self._unwrapped(place, start), start, measured)
+        if place is not None and start is not None:
+            admitted = self._envelope.stand(admitted, self._unwrapped(place, start), start)
         if self._refused(start, admitted.action, motion.since_s(now_s)):
             self._envelope.state, motion.at, motion.speeds = before
             return self._stand(Intervention.WORKSPACE, now_s)
@@ -469,7 +469,7 @@ class Guard:
         if not self._judges or action is None:
             return False
         before = action.copy() if start is None else np.where(np.isfinite(start), start, action)
-        if start is not None and np.array_equal(action, before):
+        if start is not None and self._envelope.positions.all() and np.array_equal(action, before):
             return False
         interval_s = min(elapsed_s, self._config.period_s)
         speeds = (action - before) / interval_s if interval_s > 0.0 else np.zeros_like(action)

@@ -96,7 +96,7 @@ class TopicSink:
         self._out: Any = None
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
-        self._unacked_s, self._asked_s = math.inf, -math.inf  # not all acknowledged since; the last look
+        self._unacked_s = math.inf  # since when not all is acknowledged
         self._new_s = -math.inf  # when the first one was new, or this publisher was
         self.followed = FollowedCommands()
         """Of the commands since then."""
@@ -166,10 +166,7 @@ class TopicSink:
             return False
         if self.followed.known:
             return True
-        now_s, asked_s = time.monotonic(), self._asked_s
-        self._asked_s = now_s
-        if now_s > asked_s + LONGEST_MATCH_S:  # another wait
-            self._unacked_s = math.inf
+        now_s = time.monotonic()
         self._unacked_s = math.inf if out.wait_for_all_acked(Duration()) else min(self._unacked_s, now_s)
         if now_s - LEASE_S < self._unacked_s < math.inf:
             text = f"waits: not every subscription of {out.topic_name} has acknowledged a command yet"
