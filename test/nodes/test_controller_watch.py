@@ -130,7 +130,7 @@ def test_a_controller_that_starts_beside_a_recorder_holds_until_a_press(arm: Con
     arm.moves()
 
 
-def test_a_controller_that_comes_while_a_command_is_computed_does_not_get_it(
+def test_a_controller_that_comes_during_a_step_does_not_get_its_command(
     arm: ControlledArm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands = arm.policy()._commands

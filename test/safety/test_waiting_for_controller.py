@@ -86,7 +86,7 @@ def test_an_arm_outside_of_its_workspace_waits_and_returns() -> None:
 
 
 @pytest.mark.parametrize("period_s", [0.02, 0.05, 0.2])
-def test_an_arm_that_is_moved_while_it_waits_is_held_and_then_waits_where_it_is(period_s: float) -> None:
+def test_an_arm_that_is_moved_while_it_waits_is_held(period_s: float) -> None:
     arm, at = Waiting(period_s, max_step=0.05, following=1.0, velocity=0.5), AT
     arm.commanded()
     while not arm.guard.holding:
@@ -113,7 +113,7 @@ def test_a_press_soon_after_a_hold_leads_no_arm_back(period_s: float, steps: int
         assert arm.step(np.array([0.7])).command in (None, 0.3, 0.7)
 
 
-def test_a_joint_that_is_not_measured_is_within_its_limits_while_the_arm_waits() -> None:
+def test_a_joint_that_is_not_measured_waits_within_its_limits() -> None:
     arm = Waiting(position_high=0.25, velocity=0.5, acceleration=2.0)
     for pause_s in (0.0, 0.0, 2.0, 0.0):
         command = arm.commanded(np.array([np.nan]), pause_s)

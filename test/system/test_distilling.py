@@ -77,7 +77,7 @@ def test_six_commands_lead_from_bags_to_a_robot_with_a_remote_policy(
     assert "2 episodes" in adahi("train", "corrector", "train", *made, *how)
     adahi("thresholds", "--bag", "held", "--params", "params.yaml", "--out", "robot.yaml")
     requested = len(policy.received)
-    assert "Best" in adahi("bag", "evaluate", "held", "--params", "robot.yaml", "--out", "replay.png")
+    assert "Best" in adahi("bag", "evaluate", "held", "--params", "robot.yaml", "--picture", "replay.png")
     assert len(policy.received) - requested < 20  # for what it costs: the answers are known
     assert {received["prompt"] for received in policy.received} <= {INSTRUCTION, ""}
 
