@@ -30,10 +30,10 @@ from adahi_ros.safety.measured_jumps import SETTLED_S, MeasuredArm
 from adahi_ros.safety.permission import Permission
 
 LASTING = frozenset(REPORTED_AS.values()) | {Intervention.UNVERIFIED}  # counted once, not per command
-LEFT = "driver: motion waits until its controllers get commands again"
 HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 WITH_PERSON = frozenset((Hold.TAKEN, Hold.UNLIKE))  # let the commands pass of a person who has taken over
 NOTHING: frozenset[Hold] = frozenset()
+LEFT = "driver: motion waits until its controllers get commands again"
 SETTLED_PERIODS = 4.0  # a curve lasts three periods after its command
 ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
 FORGOTTEN = frozenset((Intervention.STALE, Intervention.FOLLOWING))  # after these, no command is repeated

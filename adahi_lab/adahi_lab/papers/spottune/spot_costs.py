@@ -66,7 +66,7 @@ class Search:
             cpu_s = np.array([float(trial["costs"]["cpu_s"]) for trial in took])
         except (KeyError, TypeError, ValueError):
             cpu_s = np.zeros(0)
-        cpu_s = cpu_s[cpu_s > 0.0]
+        cpu_s = cpu_s[np.isfinite(cpu_s) & (cpu_s > 0.0)]
         if not cpu_s.size:
             raise ValueError(f"{file}: no trial has costs: cpu_s, must be a file of 'adahi lab tune --json'")
         return cls(len(cpu_s), work, tuple((cpu_s / cpu_s.mean()).tolist()))

@@ -27,7 +27,7 @@ def spot(
         int,
         Option(min=1, max=1000, help="Instead of one trace, replay so many that are made, from --seed on."),
     ] = 1,
-    trials: Annotated[int, Option(min=1, max=100_000, help="Trials to replay.")] = 200,
+    trials: Annotated[int, Option(min=1, max=100_000, help="Trials to replay, without --search.")] = 200,
     search: Annotated[
         Path | None,
         Option(help="Replay the trials of this file of 'adahi lab tune --json', each as long as it took."),
