@@ -199,7 +199,8 @@ class Commands:
 
     def repeat(self, now_s: float) -> Outgoing:
         """Repeat the last command, for a repeated observation, unless the robot was held."""
-        return self._outgoing(self._guard.repeat(now_s), now_s)
+        outgoing = self._outgoing(self._guard.repeat(now_s), now_s)
+        return outgoing if self._stay is None else replace(outgoing, left=self._guard.goals)
 
     def withhold(
         self,

@@ -116,7 +116,7 @@ class Guard:
         """What motion waits for though nothing holds the arm, for people; empty where it moves."""
         self._sink_fault = ""
         self._commanded: np.ndarray | None = None
-        self._owed: tuple[np.ndarray, np.ndarray | None, float | None] | None = None
+        self._owed: tuple[np.ndarray, np.ndarray | None, float | None, np.ndarray | None] | None = None
         self._observed_s = now_s
 
     @property
@@ -292,7 +292,7 @@ class Guard:
             person: the action is of a person who has taken over.
             place: (A,), where positions stand, NaN where unknown: the action moves nothing. None: it may.
         """
-        self._commanded, self._owed = None, None if person else (wanted, measured, stamp_s)
+        self._commanded, self._owed = None, None if person else (wanted, measured, stamp_s, place)
         self._person = person
         measured = self._checked(measured, now_s, stamp_s)
         why = self._fault(now_s)  # stale if the observation is too old
@@ -373,8 +373,8 @@ class Guard:
         """
         if self._commanded is None and self._owed is not None and self.enabled(now_s):
             self.observed(now_s)
-            wanted, measured, stamp_s = self._owed
-            return self.act(wanted, measured, now_s, stamp_s)
+            wanted, measured, stamp_s, place = self._owed
+            return self.act(wanted, measured, now_s, stamp_s, place=place)
         return self._commanded if self._fault(now_s) is None else None
 
     def brake_if_held(self, now_s: float) -> np.ndarray | None:
