@@ -29,7 +29,7 @@ CODEBOOK_DECAY = 0.8
 class TokenizerConfig(NetworkSizes):
     """Sizes of an action tokenizer."""
 
-    layered: ClassVar = {"codebooks": ("quantizer.layers.", "._codebook.embed")}
+    layered: ClassVar[dict[str, tuple[str, str]]] = {"codebooks": ("quantizer.layers.", "._codebook.embed")}
 
     action_dim: Size
     chunk_length: Size = 1

@@ -41,7 +41,7 @@ class FlowConfig(TransformerSizes):
         image_dim: see `observed_features`.
     """
 
-    layered: ClassVar = {
+    layered: ClassVar[dict[str, tuple[str, str]]] = {
         **TransformerSizes.layered,
         "head_layers": ("velocity_blocks.", ".film.weight"),
     }
