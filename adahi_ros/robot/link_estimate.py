@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of link and verifier, estimated from the requests that are sent anyway.
 
-`LinkEstimator` estimates the link, `RetransmissionTimeout` decides when a request is sent again, and
+`LinkEstimator` estimates the link, `ReplyTime` how long to wait for a reply, and
 `Breaker` when the verifier gets no requests.
 
 Averages are smoothed like TCP's round-trip time (Jacobson, 1988; RFC 6298, section 2). A round trip much
@@ -55,13 +55,11 @@ class LinkEstimator:
 
         Args:
             now_s: monotonic time.
-            rtt_ms: request sent to reply received, without the target's compute.
+            rtt_ms: from the message that the reply answers to the reply, without the target's compute.
             size_bytes: of request and reply.
-            retransmitted: it was sent more than once. It is then unknown which copy the reply is to, and
-                `rtt_ms` is not counted (Karn and Partridge, 1987).
+            retransmitted: it was sent more than once.
         """
-        if not retransmitted:
-            self._count_trip(rtt_ms)
+        self._count_trip(rtt_ms)
         old = self._estimate
         floor_ms = min(self._recent_ms, default=math.inf)
         late = retransmitted or rtt_ms > floor_ms + max(LATE_AT_LEAST_MS, LATE_SHARE * floor_ms)
@@ -103,12 +101,10 @@ class LinkEstimator:
         return self._estimate.goodput_bytes_s * math.exp((self._counted_s - now_s) / GOODPUT_S)
 
 
-class RetransmissionTimeout:
-    """Decides when a request is sent again; learns the round-trip time from the replies.
+class ReplyTime:
+    """Estimates the time until a reply, the verifier's compute included, from the replies before.
 
-    As in TCP (RFC 6298): after the usual round trip, the verifier's compute included, plus four deviations;
-    doubled after each retransmission. A copy costs the verifier some work but gets the same reply, because
-    the step determines the draws.
+    As TCP's timeout of retransmission (RFC 6298): the usual time plus four deviations.
     """
 
     def __init__(self) -> None:
@@ -116,11 +112,7 @@ class RetransmissionTimeout:
         self._deviation_s = 0.0
 
     def replied(self, took_s: float) -> None:
-        """Count a reply that arrived `took_s` after the request was first sent.
-
-        Retransmitted requests count, too: otherwise a verifier slower than the timeout would get every
-        request twice for ever.
-        """
+        """Count a reply that took so long."""
         if self._usual_s is None:
             self._usual_s = took_s
         self._deviation_s += WEIGHT * (abs(took_s - self._usual_s) - self._deviation_s)
@@ -128,13 +120,17 @@ class RetransmissionTimeout:
 
     @property
     def expected_s(self) -> float:
-        """Expected time until a reply: the usual round trip plus a margin from its deviation."""
+        """Time within which a reply is expected: the usual time plus a margin from its deviation."""
         if self._usual_s is None:
             return FIRST_S
         return self._usual_s + max(MARGIN_S, DEVIATIONS * self._deviation_s)
 
     def wait_s(self, retransmissions: int) -> float | None:
-        """Return how long to wait after so many retransmissions; None for no further one."""
+        """Return when to send a request again after so many retransmissions; None for no further one.
+
+        The wait doubles after each. A copy costs the verifier some work but gets the same reply, because the
+        step determines the draws.
+        """
         if retransmissions >= RETRANSMISSIONS:
             return None
         return self.expected_s * 2**retransmissions

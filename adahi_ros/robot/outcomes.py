@@ -83,8 +83,8 @@ class PendingRequest:
         resend_s: when it is sent again; infinite for never.
         retransmissions: how often it was sent again, with the whole window or unchanged.
         request_bytes: size of all its serialized messages.
-        ids: of its messages that may still get a reply.
-        round_s: when the newest of its rounds began; None for `submitted_s`.
+        sent_s: when its messages that may still get a reply were sent, by their numbers.
+        answered: data that the verifier's rule asked for were sent.
     """
 
     request: Request
@@ -94,13 +94,13 @@ class PendingRequest:
     resend_s: float = math.inf
     retransmissions: int = 0
     request_bytes: int = 0
-    ids: list[int] = field(default_factory=list)
-    round_s: float | None = None
+    sent_s: dict[int, float] = field(default_factory=dict)
+    answered: bool = False
 
     def asked_by(self, reply: Reply) -> bool:
         """Whether a reply asks for more data of the draft, see `DataRule.answered`; once at most."""
         request = self.request
-        if not (request.data and reply.rule_data) or request.without_actions or self.round_s is not None:
+        if not (request.data and reply.rule_data) or request.without_actions or self.answered:
             return False
         named = reply.episode, reply.step, reply.first_step
         return reply.status == OK and not reply.fault and named == request.about and not len(reply.actions)

@@ -16,7 +16,7 @@ from adahi_ros.protocol.description import Described, Description, Wants
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestFault, SentParts
 from adahi_ros.protocol.window import WHOLE, SentWindows
-from adahi_ros.robot.link_estimate import Breaker, LinkEstimator, RetransmissionTimeout
+from adahi_ros.robot.link_estimate import Breaker, LinkEstimator, ReplyTime
 from adahi_ros.robot.outcomes import Check, Outcome, PendingRequest, contradiction, judged
 from adahi_ros.robot.transport import Sent, Transport
 
@@ -144,7 +144,8 @@ class VerifierSession:
         self._sent_windows.forget()
         self._estimator.forget()
         self.rtt_ms = math.nan
-        self._timeout = RetransmissionTimeout()
+        self._message_time = ReplyTime()  # to a reply, from the copy of the request that it answers
+        self._request_time = ReplyTime()  # from the first copy
         self.busy_until_s = -math.inf
 
     @property
@@ -160,8 +161,8 @@ class VerifierSession:
 
     @property
     def expected_s(self) -> float:
-        """Expected time until a reply, the verifier's compute included."""
-        return self._timeout.expected_s
+        """Expected time until a reply, with the verifier's compute and with retransmissions."""
+        return self._request_time.expected_s
 
     @property
     def _target(self) -> Description:
@@ -232,50 +233,53 @@ class VerifierSession:
         if not again:
             pending.update = self._sent_windows.update(pending.request.window)
         message = self._transport.submit(pending.request, pending.update)
-        pending.ids.append(message.id)
+        pending.sent_s[message.id] = now_s
         pending.request_bytes += message.size_bytes
-        wait_s = self._timeout.wait_s(pending.retransmissions) if self._retransmits else None
+        wait_s = self._message_time.wait_s(pending.retransmissions) if self._retransmits else None
         pending.resend_s = math.inf if wait_s is None else now_s + wait_s
 
     def _sent_more(self, message: Sent) -> None:
         for pending in self._pending:
-            if message.id in pending.ids:
+            if message.id in pending.sent_s:
                 pending.request_bytes += message.size_bytes
 
     def _settle(self, pending: PendingRequest) -> OnOutcome:
-        while pending.ids:
-            self._transport.cancel(pending.ids.pop())
+        self._cancel_messages(pending)
         return self._pending.pop(pending)
+
+    def _cancel_messages(self, pending: PendingRequest) -> None:
+        while pending.sent_s:
+            self._transport.cancel(pending.sent_s.popitem()[0])
 
     def _end(self, pending: PendingRequest, outcome: Outcome) -> None:
         self._settle(pending)(outcome)
 
     def _replied(self, reply: Reply, now_s: float) -> None:
-        pending = next((each for each in self._pending if reply.id in each.ids), None)
+        pending = next((each for each in self._pending if reply.id in each.sent_s), None)
         if pending is None or now_s > pending.deadline_s:
             return
-        pending.ids.remove(reply.id)
+        sent_s = pending.sent_s.pop(reply.id)
         if reply.status == RequestFault.WINDOW_UNKNOWN and pending.update.base != WHOLE:
             self._send_whole(pending, now_s)
             return
         took_s = now_s - pending.submitted_s
         if reply.rule_data and pending.asked_by(reply):
-            self._answer(pending, reply, now_s)
+            self._answer(pending, reply, sent_s, now_s)
             return
         target = self._target
         other = contradiction(target, reply)
         outcome = judged(target, pending.request, reply, 1e3 * took_s, self._check)
         if outcome.reason is Reason.BUSY:
             self.busy_until_s = max(self.busy_until_s, now_s + outcome.retry_after_s)
-            if pending.ids:  # another copy of it may have been accepted
+            if pending.sent_s:  # another copy of it may have been accepted
                 return
         self._end(pending, outcome)
         if reply.status == RequestFault.UNKNOWN_ROBOT and not self.misnamed:
             self.misnamed = outcome.message
             self._on_change()
         if outcome.reason not in (Reason.BUSY, Reason.BAD_REPLY):  # they come too soon for the statistics
-            began_s = pending.submitted_s if pending.round_s is None else pending.round_s
-            self._learn(pending, outcome, reply.window_kept, now_s - began_s, now_s)
+            self._learn(pending, outcome, reply.window_kept, now_s - sent_s, now_s)
+            self._request_time.replied(took_s)
         on_trial = self._breaker.on_trial
         self._breaker.replied()
         if reply.status in OF_ANOTHER:
@@ -289,8 +293,7 @@ class VerifierSession:
 
     def _send_whole(self, pending: PendingRequest, now_s: float) -> None:
         """Send a request again with the whole window; the deadline stays."""
-        while pending.ids:
-            self._transport.cancel(pending.ids.pop())
+        self._cancel_messages(pending)
         self._sent_windows.forget()
         self.windows_resent += 1
         pending.retransmissions = 1  # not more: the whole window may be lost, too
@@ -303,7 +306,7 @@ class VerifierSession:
             link = LinkFacts(self.rtt_ms, self.estimate(now_s).loss)
             pending.request = replace(request, rule_data=rule.pack(request.data, link))
 
-    def _answer(self, pending: PendingRequest, reply: Reply, now_s: float) -> None:
+    def _answer(self, pending: PendingRequest, reply: Reply, sent_s: float, now_s: float) -> None:
         """Send a request again with the data that the verifier's rule asks for; the deadline stays."""
         rule = self._target.rule
         assert issubclass(rule, DataRule)
@@ -312,14 +315,13 @@ class VerifierSession:
         except ValueError as error:
             self._end(pending, Outcome(None, Reason.BAD_REPLY, f"rule_data: {error}"))
             return
-        while pending.ids:
-            self._transport.cancel(pending.ids.pop())
+        self._cancel_messages(pending)
         found = Outcome(None, Reason.NONE, compute_ms=reply.compute_ms, reply_bytes=reply.size_bytes)
-        self._learn(pending, found, reply.window_kept, now_s - pending.submitted_s, now_s)
+        self._learn(pending, found, reply.window_kept, now_s - sent_s, now_s)
         self._sent_windows.replied(pending.request.window, reply.window_kept)
         pending.request = replace(pending.request, data=data)
         self._pack(pending, now_s)
-        pending.round_s, pending.retransmissions = now_s, 0
+        pending.answered, pending.retransmissions = True, 0
         self._send(pending, now_s)
 
     def _learn(
@@ -332,7 +334,7 @@ class VerifierSession:
         size_bytes = pending.request_bytes + outcome.reply_bytes
         self._estimator.replied(now_s, rtt_ms, size_bytes, retransmitted=pending.retransmissions > 0)
         self.rtt_ms = self.estimate(now_s).rtt_ms
-        self._timeout.replied(took_s)
+        self._message_time.replied(took_s)
 
     def _count_miss(self, now_s: float) -> None:
         self._estimator.missed()

@@ -21,7 +21,7 @@ def asked(request: Request, reply: Reply) -> bool:
 
 def test_a_reply_without_actions_asks_once() -> None:
     assert asked(REQUEST, REPLY)
-    assert not PendingRequest(REQUEST, 0.0, 1.0, round_s=0.5).asked_by(REPLY)
+    assert not PendingRequest(REQUEST, 0.0, 1.0, answered=True).asked_by(REPLY)
     assert not asked(replace(REQUEST, data={}), REPLY)
     assert not asked(replace(REQUEST, without_actions=True), REPLY)  # it has no actions anyway
 

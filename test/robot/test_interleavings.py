@@ -257,10 +257,10 @@ class Interleavings(RuleBasedStateMachine):
             if fate is Fate.PENDING:
                 waiting += 1
                 assert record is None
-                assert pending.ids
+                assert pending.sent_s
                 assert pending.deadline_s > self.robot.link.now_s or not self.running
                 continue
-            assert not pending.ids
+            assert not pending.sent_s
             reported = fate in IN_TIME or fate is Fate.MISSED
             assert session.outcomes[number] == reported
             assert record is not None or fate in (Fate.SUPERSEDED, Fate.CANCELLED)
@@ -278,7 +278,7 @@ class Interleavings(RuleBasedStateMachine):
         robot = self.robot
         counted = sum(each.pending.request_bytes for each in robot.session.submitted)
         assert counted == sum(robot.link.sent.values())
-        pending = sum(len(each.pending.ids) for each in robot.session.submitted)
+        pending = sum(len(each.pending.sent_s) for each in robot.session.submitted)
         assert pending <= len(robot.link.open) <= pending + PROBES_OUT
 
     @invariant()

@@ -44,7 +44,7 @@ class InterleavingsAhead(Interleavings):
             self.fates[number] = fate
             assert by_stamp[submitted.stamp_ns].transmitted
             assert session.outcomes[number] == (fate in IN_TIME or fate is Fate.MISSED)
-            assert bool(pending.ids) == (fate is Fate.PENDING)
+            assert bool(pending.sent_s) == (fate is Fate.PENDING)
             in_flight += fate is Fate.PENDING
         assert in_flight <= (MOST_IN_FLIGHT if self.running else 0)
         sent = {each.stamp_ns for each in session.submitted}

@@ -15,7 +15,7 @@ from adahi_ros.robot.link_estimate import (
     RETRANSMISSIONS,
     Breaker,
     LinkEstimator,
-    RetransmissionTimeout,
+    ReplyTime,
 )
 
 
@@ -65,32 +65,20 @@ def test_goodput_fades_in_silence() -> None:
     assert isinstance(estimator.estimate(now_s), LinkEstimate)
 
 
-def taught(times_s: list[float]) -> RetransmissionTimeout:
-    timeout = RetransmissionTimeout()
+def taught(times_s: list[float]) -> ReplyTime:
+    timeout = ReplyTime()
     for took_s in times_s:
         timeout.replied(took_s)
     return timeout
 
 
-def wait_s(timeout: RetransmissionTimeout, retransmissions: int = 0) -> float:
-    wait = timeout.wait_s(retransmissions)
-    assert wait is not None
-    return wait
-
-
 def test_each_retransmission_waits_twice_as_long_and_they_are_bounded() -> None:
-    timeout = taught([0.013] * 50)
-    waits = [wait_s(timeout, retransmissions) for retransmissions in range(RETRANSMISSIONS)]
-    np.testing.assert_allclose(waits, waits[0] * 2.0 ** np.arange(RETRANSMISSIONS))
-    assert timeout.wait_s(RETRANSMISSIONS) is None
+    waits = [taught([0.013] * 50).wait_s(each) or 0.0 for each in range(RETRANSMISSIONS + 1)]
+    np.testing.assert_allclose(waits, [*(waits[0] * 2.0 ** np.arange(RETRANSMISSIONS)), 0.0])
 
 
 def test_a_verifier_that_became_slow_is_not_sent_everything_twice_for_ever() -> None:
-    timeout = taught([0.013] * 50)
-    assert wait_s(timeout) < 0.060
-    for _ in range(50):
-        timeout.replied(0.060)
-    assert wait_s(timeout) > 0.060
+    assert taught([0.013] * 50).expected_s < 0.060 < taught([0.013] * 50 + [0.060] * 50).expected_s
 
 
 def opened(now_s: float = 0.0) -> Breaker:

@@ -201,6 +201,12 @@ def test_a_request_without_a_reply_is_sent_again_as_it_was(robot: Robot) -> None
     assert not robot.link.open
 
 
+def test_what_was_lost_before_does_not_delay_the_next_retransmission(robot: Robot) -> None:
+    robot.link.loss, robot.link.delay_s = 0.2, (0.01, 0.01)
+    verified = [record.verified for record in robot.walk(range(300))]
+    assert sum(verified) > 0.8 * len(verified)
+
+
 def test_a_slow_verifier_is_sent_to_less_and_less_often(robot: Robot) -> None:
     robot.link.delay_s = (0.1, 0.1)
     bursts: list[list[float]] = [[]]
