@@ -283,7 +283,7 @@ class ControlLoop(ControlStep):
                 if trouble.reason is not Reason.BUSY:  # then pending requests were accepted before
                     self._ahead.cancel()
             elif self._ahead.wants_request(wanted, left, now_s):
-                committed = min(left, self._ahead.delay_steps, self._session.target.horizon - 1)
+                committed = self._ahead.committed_steps(left)
                 request = self._request(active, self._ahead.needed_in_s(left), committed)
                 active.pending = self._ahead.submit(request, now_s)
             return self._so_far(active)

@@ -101,6 +101,17 @@ class RequestsAhead:
         """Expected number of control steps until a reply; at least 1."""
         return math.ceil(self._session.expected_s / self._period_s)
 
+    def committed_steps(self, left: int) -> int:
+        """Return how many control steps the former plan goes on: as many as replies usually take, at least 1.
+
+        Without the margin of a late one: a plan that waits for its step gets old.
+
+        Args:
+            left: control steps left in the former plan, this one included.
+        """
+        usual = math.ceil(np.median(self._took_s) / self._period_s) if self._took_s else self.delay_steps
+        return min(left, max(1, usual), self._session.target.horizon - 1)
+
     def needed_in_s(self, left: int) -> float:
         """Return the time until a plan with so many control steps left is over, s."""
         return max(AT_ONCE_S, left * self._period_s)

@@ -62,6 +62,13 @@ def test_a_request_tells_what_is_executed_before_its_reply_can_come(planner: Rob
     assert (after.plan_age, after.action) == (3, says(before[0].stamp_ns, after.step))
 
 
+@pytest.mark.parametrize("loss", [0.0, 0.05])
+def test_a_plan_acts_once_its_reply_is_there(planner: Robot, loss: float) -> None:
+    planner.link.delay_s, planner.link.loss = (0.015, 0.015), loss
+    ages = [record.plan_age for record in planner.walk(range(600)) if record.verified]
+    assert ages.count(1) > (0.95 - loss) * len(ages)
+
+
 def test_of_replies_that_overtake_each_other_the_latest_request_wins(make_robot: MakeRobot) -> None:
     robot = make_robot("always", plans=HORIZON).connect()
     robot.link.delay_s = (0.06, 0.06)
