@@ -33,7 +33,7 @@ def become(module: str, *arguments: str, namespace: str = "") -> NoReturn:
 
     Args:
         module: of the node.
-        arguments: those of ROS are the last.
+        arguments: of the node, those of ROS after `--ros-args`.
         namespace: of the node.
 
     Raises:
@@ -42,7 +42,7 @@ def become(module: str, *arguments: str, namespace: str = "") -> NoReturn:
     if find_spec("rclpy") is None:
         raise ModuleNotFoundError("No module named 'rclpy'", name="rclpy")
     if namespace := namespace.strip("/"):
-        arguments += "-r", f"__ns:=/{namespace}"
+        arguments += "--ros-args", "-r", f"__ns:=/{namespace}"
     sys.stdout.flush()
     # Python starts with its own handler, which prints a traceback; until ours is there, the signal waits.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -33,7 +33,7 @@ from adahi_ros.start import become
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), sys.argv[1])))
 blocked = signal.pthread_sigmask
 signal.pthread_sigmask = lambda *given: (blocked(*given), os.kill(os.getpid(), signal.SIGINT))
-become("replaced", "--ros-args", namespace="/mine/")
+become("replaced", namespace="/mine/")
 """
 REPLACED = """
 import sys

@@ -143,7 +143,7 @@ def drive(context: Context, namespace: options.Namespace = "") -> None:
 
     if find_spec("lerobot") is None:
         raise ImportError(f"lerobot drive: LeRobot is not installed: {INSTALL}")
-    become(ARM, *context.args, "--ros-args", namespace=namespace)
+    become(ARM, *context.args, namespace=namespace)
 
 
 def _contract(

@@ -248,7 +248,7 @@ def test_the_driver_gets_lerobots_arguments(run: Run, monkeypatch: pytest.Monkey
     monkeypatch.setattr(became_in, lambda *words, namespace: became.extend((*words, namespace)))
     own = "--robot.type=so101_follower", "--robot.cameras={front: {fps: 30}}"
     run("lerobot", "drive", *own, "--namespace", "follower", "--ros-args", "-p", "silence_s:=0.2")
-    ros = ["--ros-args", "-p", "silence_s:=0.2", "--ros-args", "follower"]
+    ros = ["--ros-args", "-p", "silence_s:=0.2", "follower"]
     assert became == ["adahi_ros.nodes.robot.lerobot_arm", *own, *ros]
 
 
