@@ -20,13 +20,13 @@ def repeated_true_skip_ratio(run: RunRecord, bench: Bench, method: Method, seed:
     holds unless replies were late.
 
     Returns:
-        None where nothing was skipped, or the run cannot be repeated.
+        None where nothing was skipped, or the run cannot be repeated: also where a step had no action.
     """
     kept: list[np.ndarray] = []
     for episode, steps in groupby(run.steps, key=lambda step: step.episode):
-        actions = np.array([step.action for step in steps], dtype=np.float32)
+        actions = [step.action for step in steps]
         log = method.run(bench, make(bench.task), seed, [episode])
-        if not np.array_equal(log.action[:, 0], actions):
+        if not all(actions) or not np.array_equal(log.action[:, 0], np.array(actions, np.float32)):
             return None
         kept.append(log.accepted[~log.transmitted].all(axis=-1))
     skipped = np.concatenate(kept)

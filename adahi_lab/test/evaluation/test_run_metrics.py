@@ -3,9 +3,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
+from adahi_lab.evaluation.repeated_run import repeated_true_skip_ratio
 from adahi_lab.evaluation.run_metrics import run_figures, spread
 from adahi_lab.evaluation.run_record import Crossed, EpisodeRecord, RunRecord
 from adahi_lab.reporting.run_figure import draw_run
@@ -97,3 +101,12 @@ def test_a_run_with_every_kind_of_step_is_drawn(
 def test_losses_are_drawn(tmp_path: Path) -> None:
     draw_losses({"draft": [2.0, 1.0, 0.5], "target": [1.0]}, tmp_path / "losses.png")
     assert (tmp_path / "losses.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_with_a_step_without_action_cannot_be_repeated() -> None:
+    steps = [SimpleNamespace(episode=1, action=action) for action in ((0.5, 0.0), ())]
+    run: Any = SimpleNamespace(steps=steps)
+    log = SimpleNamespace(action=np.zeros((2, 1, 2)))
+    method: Any = SimpleNamespace(run=lambda *given: log)
+    bench: Any = SimpleNamespace(task="ball")
+    assert repeated_true_skip_ratio(run, bench, method, 0) is None
