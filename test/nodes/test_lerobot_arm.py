@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ class Device:
     """A robot, or a leader arm; it is at once where it is sent."""
 
     is_calibrated = True
+    bus: Any = None
 
     def __init__(self, **positions: float) -> None:
         self.at = {f"{name}.pos": value for name, value in positions.items()}
@@ -175,6 +177,16 @@ def test_its_end_holds_the_arm_and_disconnects_it(make_node: Any, robot: Device)
     robot.unplugged = True
     arm.destroy_node()
     assert not robot.connected
+
+
+def test_the_motors_of_an_arm_without_calibration_stay_as_they_are(make_node: Any, robot: Device) -> None:
+    calls: list[Any] = []
+    robot.is_calibrated = False
+    robot.bus = SimpleNamespace(connect=lambda: calls.append("connect"), disconnect=calls.append)
+    robot.connect = calls.append  # type: ignore[assignment]
+    with pytest.raises(ParameterError, match="not calibrated"):
+        make_node(LeRobotArm, lambda off: (robot, None))
+    assert calls == ["connect", False]
 
 
 @pytest.mark.parametrize(

@@ -122,10 +122,17 @@ class LeRobotArm(Node):
         super().destroy_node()
 
     def _connect(self, device: Any) -> None:
+        fault = ValueError(f"{device}: not calibrated; run lerobot-calibrate with its type, port and id")
+        if bus := getattr(device, "bus", None):
+            bus.connect()
+            calibrated = device.is_calibrated
+            bus.disconnect(False)
+            if not calibrated:  # `connect` would switch the motors on, and leave them on with former goals
+                raise fault
         device.connect(calibrate=False)
         self._connected.append(device)
         if not device.is_calibrated:
-            raise ValueError(f"{device}: not calibrated; run lerobot-calibrate with its type, port and id")
+            raise fault
 
     def _observe(self) -> tuple[dict[str, Any], np.ndarray]:
         """Return what the robot observes, and its positions (J,); hold it there if it is due."""
