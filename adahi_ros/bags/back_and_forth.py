@@ -6,6 +6,7 @@ A bag does not have the publisher of a message, nor its sequence number.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 
 NOISE = 0.02  # rad or m; a smaller change is no jump
+MOST_TURNS = 4 * math.pi  # rad; a position beyond is one in degrees, or in shares of a range
 FASTEST = 10.0  # rad/s or m/s, of any joint
 RETURNS = 0.2  # of a jump: how near to where it began the next one ends
 FEWEST, LEAST_SHARE = (
@@ -32,6 +34,7 @@ class _Joint:
         jump: to it from the one before; 0 where a joint could have moved so.
         messages, jumps: how many.
         largest: of the jumps.
+        furthest: from 0.
     """
 
     at: float
@@ -40,6 +43,7 @@ class _Joint:
     messages: int = 1
     jumps: int = 0
     largest: float = 0.0
+    furthest: float = 0.0
 
     def take(self, at: float, at_ns: int) -> bool:
         """Take the next position; return whether it has the time of the last one."""
@@ -50,7 +54,7 @@ class _Joint:
             self.jumps += 1
             self.largest = max(self.largest, abs(jump))
         self.at, self.at_ns, self.jump = at, at_ns, jump
-        self.messages += 1
+        self.messages, self.furthest = self.messages + 1, max(self.furthest, abs(at))
         return not passed_s
 
 
@@ -87,9 +91,12 @@ class BackAndForth:
 
     def faults(self) -> tuple[str, ...]:
         """Return a line for each joint that two publishers measure."""
+        degrees = {self._topics[name] for name, joint in self._joints.items() if joint.furthest > MOST_TURNS}
+        noise = {topic: math.degrees(NOISE) if topic in degrees else NOISE for topic in self.repeated}
         return tuple(
             f"{self._topics[name]}: {name} jumps back and forth in {joint.jumps} of {joint.messages} "
             f"messages, by up to {joint.largest:.3g}: two publishers measure it, end one of them"
             for name, joint in self._joints.items()
             if joint.jumps >= max(FEWEST, LEAST_SHARE * joint.messages)
+            and joint.largest > noise[self._topics[name]]
         )

@@ -108,6 +108,14 @@ def test_two_publishers_of_different_joints_and_other_topics_are_sound() -> None
     assert surveyed(mixed, "other").faults() == ()
 
 
+def test_the_noise_of_encoders_in_degrees_is_sound() -> None:
+    draw = np.random.default_rng(5)
+    messages = [(t, {"a": -80.0 + 0.09 * draw.integers(-2, 3), "b": 0.2 * t}) for t in np.arange(0, 9, 0.01)]
+    assert surveyed(messages).faults() == ()
+    zeros_too = sorted(messages + zeros(77, 0.0037), key=lambda each: each[0])
+    assert len(surveyed(zeros_too).faults()) == 1
+
+
 def test_a_glitch_now_and_then_is_another_fault() -> None:
     messages = arm(1000)
     for place in (100, 700, 1500, 2000):
