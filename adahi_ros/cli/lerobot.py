@@ -150,6 +150,7 @@ def _contract(
     own: PolicyMetadata, info: dict[str, Any], driver: str, motors: dict[str, Any], unit: str
 ) -> dict[str, Any]:
     """Return a driver's contract with the joints, the rate, the units and the cameras of a policy."""
+    from adahi_ros.contract.fields import expanded
     from adahi_ros.contract.parsing import contract_path
     from adahi_ros.core.yaml_files import read_yaml
 
@@ -158,8 +159,10 @@ def _contract(
     contract: dict[str, Any] = read_yaml(contract_path(DRIVERS.get(driver, driver)))
     observed = contract["observations"].get(STATE)
     parts = [observed] if isinstance(observed, dict) else observed or []
+    for source in (*parts, *contract["actions"].values()):
+        source["select"] = list(expanded(source["select"]))
     orders = [
-        _joints(info, feature, [each["select"] for each in sources], size)
+        _joints(info, feature, [joint for each in sources for joint in _joints_of(each)], size)
         for feature, sources, size in (
             (STATE, parts, own.state[STATE]),
             (ACTION, contract["actions"].values(), own.action_dim),
@@ -174,8 +177,8 @@ def _contract(
             f"--driver: {driver}: the policy commands nothing of {', '.join(surplus)}; remove it in a copy "
             "of the contract"
         )
-    actions = dict(sorted(actions.items(), key=lambda each: orders[1].index(_joint(each[1][0]["select"][0]))))
-    found = [_joint(path) for (source,) in actions.values() for path in source["select"]]
+    actions = dict(sorted(actions.items(), key=lambda each: orders[1].index(_joints_of(each[1][0])[0])))
+    found = [joint for (source,) in actions.values() for joint in _joints_of(source)]
     if found != orders[1]:
         raise ValueError(f"--driver: {driver}: commands {', '.join(found)}, must be {', '.join(orders[1])}")
     known = contract["observations"]
@@ -228,11 +231,10 @@ def _size(info: dict[str, Any], camera: str, otherwise: tuple[int, int]) -> tupl
     return int(rows), int(columns)
 
 
-def _joints(info: dict[str, Any], feature: str, selects: list[list[str]], size: int) -> list[str]:
+def _joints(info: dict[str, Any], feature: str, known: list[str], size: int) -> list[str]:
     """Return the names of a feature's entries in the order of the data, else in that of the driver."""
     from adahi_ros.core.texts import nearest
 
-    known = [_joint(path) for select in selects for path in select]
     found = info.get("features", {}).get(feature)
     names = (found.get("names") if isinstance(found, dict) else None) or known
     if isinstance(names, dict):  # {motors: [...]} of older datasets
@@ -255,13 +257,13 @@ def _joints(info: dict[str, Any], feature: str, selects: list[list[str]], size: 
     return joints
 
 
-def _joint(path: str) -> str:
-    return path.partition(".")[2]
+def _joints_of(source: dict[str, Any]) -> list[str]:
+    return list(source.get("names", ())) or [path.partition(".")[2] for path in source["select"]]
 
 
 def _ordered(sources: list[dict[str, Any]], joints: list[str]) -> list[dict[str, Any]]:
     """Return sources with their joints in an order; one source more where another one is between."""
-    place = {_joint(path): (source, at) for source in sources for at, path in enumerate(source["select"])}
+    place = {joint: (source, at) for source in sources for at, joint in enumerate(_joints_of(source))}
     parts: list[tuple[dict[str, Any], list[int]]] = []
     for source, at in (place[joint] for joint in joints if joint in place):
         if parts and parts[-1][0] is source:
@@ -269,7 +271,11 @@ def _ordered(sources: list[dict[str, Any]], joints: list[str]) -> list[dict[str,
         else:
             parts.append((source, [at]))
     return [
-        {**source, "select": [source["select"][at] for at in places], "apply": _at(source["apply"], places)}
+        {
+            **source,
+            **{key: [source[key][at] for at in places] for key in ("select", "names") if key in source},
+            "apply": _at(source["apply"], places),
+        }
         for source, places in parts
     ]
 
@@ -289,7 +295,7 @@ def _at(operators: list[Any], places: list[int]) -> list[Any]:
 
 def _operators(source: dict[str, Any], motors: dict[str, Any], unit: str, same_zero: bool) -> list[Any]:
     """Return what makes LeRobot's unit of a driver's positions in rad, as LeRobot's calibration has it."""
-    joints = [_joint(path) for path in source["select"]]
+    joints = _joints_of(source)
     if (same_zero and (joints == [GRIPPER] or unit == "degrees")) or (unit == "degrees" and not motors):
         return list(source.get("apply", []))
     offsets, scales = [], []

@@ -163,8 +163,9 @@ class Action:
 
     @property
     def select(self) -> tuple[str, ...]:
-        """The A paths, each in its own sink's messages."""
-        return tuple(path for sink in self.sinks for path in sink.source.select)
+        """Names of the A entries: paths in each sink's messages, or `FIELD.NAME` of the sink's names."""
+        named = ([f"{sink.field}.{name}" for name in sink.names] or sink.source.select for sink in self.sinks)
+        return tuple(entry for entries in named for entry in entries)
 
     def parts(self, values: np.ndarray) -> list[np.ndarray]:
         """Return the numbers of each sink among (A,)."""

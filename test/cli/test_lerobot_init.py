@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from adahi_ros.contract.contract import Contract
-from adahi_ros.contract.parsing import load_contract
+from adahi_ros.contract.parsing import contract_path, load_contract
 from adahi_ros.core.assets import asset
 from adahi_ros.policies.remote.lerobot_metadata import described_by_files
 from adahi_ros.safety.limits_file import load_limits
@@ -100,6 +100,25 @@ def test_the_joints_are_in_the_order_of_the_data(
     given = "--dataset", dataset(tmp_path / "d", torn), "--driver", "so101_ros2"
     refused = fails("lerobot", "init", policy, "--out", tmp_path / "c", *given)
     assert "must be shoulder_pan, shoulder_lift, gripper, " in refused
+
+
+def test_numbers_without_names_have_those_of_the_contract(policy: Path, tmp_path: Path, run: Run) -> None:
+    driver = yaml.safe_load(contract_path("so101_lerobot").read_text())
+    channel = {"type": "std_msgs/msg/Float64MultiArray"}
+    driver["actions"] = {
+        f"action.{topic}": {
+            **{"channel": {"topic": topic, **channel}, "select": [f"data.0:{len(names)}"], "apply": []},
+            **{"names": list(names), "field": "positions", "align": {"strategy": "asof"}},
+        }
+        for topic, names in (("arm", JOINTS[:5]), ("hand", JOINTS[5:]))
+    }
+    (tmp_path / "arrays.yaml").write_text(yaml.safe_dump(driver))
+    swapped = [JOINTS[at] for at in (0, 2, 1, 3, 4, 5)]
+    given = "--dataset", dataset(tmp_path / "d", swapped), "--driver", tmp_path / "arrays.yaml"
+    run("lerobot", "init", policy, "--out", tmp_path / "arm", *given, "--limits", "so101_lerobot")
+    action = load_contract(str(tmp_path / "arm/contract.yaml")).action
+    assert action.select == tuple(f"positions.{joint}" for joint in swapped)
+    assert [each.source.select[1] for each in action.sinks[:1]] == ["data.2"]
 
 
 def test_another_arm_needs_its_own_limits(policy: Path, tmp_path: Path, run: Run, fails: Fails) -> None:
