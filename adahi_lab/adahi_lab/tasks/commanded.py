@@ -145,13 +145,13 @@ class CommandedTask:
             )
         starts_ns = min(stamp_ns or now_ns, now_ns)
         if starts_ns >= (self._started_ns if self._command is None else self._command[0]):
+            self._command = starts_ns, action  # also a refused one begins the episode
             if self.controller is not None:
                 stamp_s = self._seconds(stamp_ns) if stamp_ns else 0.0
                 if curve is None:
                     unknown = np.full((1, len(action)), np.nan)
                     curve = Curve(np.array([self._period_s]), action[None], unknown)
                 self.controller.receive(curve, stamp_s, self._seconds(now_ns))
-            self._command = starts_ns, action
         return False
 
     def _seconds(self, time_ns: int) -> float:
