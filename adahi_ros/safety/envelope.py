@@ -194,7 +194,7 @@ class Envelope:
             return admitted
         stands = self.positions & (start == place)
         self.begin(place, stands)
-        interventions = () if stands.all() else admitted.interventions
+        interventions = () if (stands | ~self.positions).all() else admitted.interventions
         return Admitted(np.where(stands, place, admitted.action), interventions)
 
     def hold(

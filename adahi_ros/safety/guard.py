@@ -319,6 +319,7 @@ class Guard:
         gap = motion.gap(now_s)
         if (self._held or gap or place is not None) and self._arm.elsewhere(measured, now_s):
             self._count((Intervention.MEASURED,))
+            motion.moving &= place is None  # an arm that stands is not led back to brake
             return None
         before = self._envelope.state, motion.at, motion.speeds
         displaced = (self._held or gap) and self._begin(measured, gap, now_s)
@@ -328,7 +329,7 @@ class Guard:
         admitted = self._envelope.admit(wanted, measured, motion.since_s(now_s))
         if place is not None and start is not None:
             admitted = self._envelope.stand(admitted, self._unwrapped(place, start), start)
-        if self._refused(start, admitted.action, motion.since_s(now_s)):
+        if place is None and self._refused(start, admitted.action, motion.since_s(now_s)):
             self._envelope.state, motion.at, motion.speeds = before
             return self._stand(Intervention.WORKSPACE, now_s)
         motion.elapsed_s(now_s)
@@ -469,8 +470,6 @@ class Guard:
         if not self._judges or action is None:
             return False
         before = action.copy() if start is None else np.where(np.isfinite(start), start, action)
-        if start is not None and self._envelope.positions.all() and np.array_equal(action, before):
-            return False
         interval_s = min(elapsed_s, self._config.period_s)
         speeds = (action - before) / interval_s if interval_s > 0.0 else np.zeros_like(action)
         path = stopping_path(action, speeds, self._envelope.limits)

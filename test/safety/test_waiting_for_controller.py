@@ -18,12 +18,16 @@ AT, WANTED = np.array([0.3]), np.array([0.4])
 
 
 class Waiting:
-    """Commands of one joint whose controller gets them or not."""
+    """Commands of a joint, and of others beside it, whose controller gets them or not."""
 
-    def __init__(self, period_s: float = 0.05, box: float = 9.0, **limits: Any) -> None:
+    def __init__(
+        self, period_s: float = 0.05, box: float = 9.0, beside: tuple[str, ...] = (), **limits: Any
+    ) -> None:
+        self.wanted = np.append(WANTED, np.zeros(len(beside)))
         self.now_s, self.period_s, self.reached = 10.0, period_s, False
         permission = Permission(False, 0.5)
-        envelope = Envelope(Limits.from_fields(["joint"], {"joint": limits}), "positions", period_s)
+        known = Limits.from_fields(["joint", *beside], {"joint": limits, **{each: {} for each in beside}})
+        envelope = Envelope(known, ["positions", *beside], period_s)
         judges = {"workspace": lambda before, wanted: wanted[0] <= box or wanted[0] < before[0]}
         self.guard = Guard(envelope, GuardConfig(period_s, 5.0), permission, self.now_s, judges)
         same: Any = type("Same", (), {"to_wire": lambda _, each: each, "from_wire": lambda _, each: each})()
@@ -34,7 +38,7 @@ class Waiting:
     def step(self, at: np.ndarray = AT, after_s: float = 0.0) -> Outgoing:
         self.now_s += self.period_s + after_s
         self.guard.observed(self.now_s)
-        return self.commands.limit(WANTED, at, self.now_s)
+        return self.commands.limit(self.wanted, at, self.now_s)
 
     def commanded(self, at: np.ndarray = AT, after_s: float = 0.0) -> np.ndarray:
         command = self.step(at, after_s).command
@@ -56,7 +60,7 @@ def test_the_first_motion_waits_at_any_rate(period_s: float) -> None:
 
 @pytest.mark.parametrize("limits", [{"acceleration": 2.0}, {}])
 def test_an_arm_outside_of_its_limits_is_not_led_inwards_while_it_waits(limits: dict[str, float]) -> None:
-    arm = Waiting(position_high=0.25, velocity=0.5, **limits)
+    arm = Waiting(0.05, 9.0, (), position_high=0.25, velocity=0.5, **limits)
     for _ in range(40):
         np.testing.assert_array_equal(arm.commanded(), AT)
     arm.guard.permission.set_enabled(False, arm.now_s)
@@ -75,17 +79,15 @@ def test_an_arm_outside_of_its_limits_is_not_led_inwards_while_it_waits(limits: 
     assert max(abs(np.diff([AT[0], *led]))) <= 0.5 * arm.period_s + 1e-9
 
 
-def test_an_arm_outside_of_its_workspace_waits_and_returns() -> None:
-    arm = Waiting(box=0.25, velocity=0.5)
+@pytest.mark.parametrize("beside", [(), ("goals",), ("velocities",)])
+def test_an_arm_outside_of_its_workspace_waits_and_returns(beside: tuple[str, ...]) -> None:
+    arm = Waiting(box=0.25, velocity=0.5, beside=beside)
+    at = np.append(AT, np.zeros(len(beside)))
     for _ in range(4):
-        np.testing.assert_array_equal(arm.commanded(), AT)
-    assert arm.step().command is not None
-    arm.reached = True
-    arm.now_s += arm.period_s
-    arm.guard.observed(arm.now_s)
-    inwards = arm.commands.limit(np.array([0.1]), AT, arm.now_s).command
-    assert inwards is not None
-    assert inwards < AT
+        np.testing.assert_array_equal(arm.commanded(at), at)
+        assert arm.guard.interventions == ()
+    arm.reached, arm.wanted[0] = True, 0.1
+    assert arm.commanded(at)[0] < AT
 
 
 @pytest.mark.parametrize("period_s", [0.02, 0.05, 0.2])
@@ -97,7 +99,7 @@ def test_an_arm_that_is_moved_while_it_waits_is_held(period_s: float) -> None:
         assert arm.step(at).command in (None, AT)
     assert "was commanded to 0.3" in arm.guard.reason(arm.now_s)
     for _ in range(round(0.6 / period_s)):
-        assert arm.step(at).command in (None, AT)
+        assert arm.step(at).command is None
     arm.guard.permission.set_enabled(True, arm.now_s)
     for _ in range(10):
         np.testing.assert_array_equal(arm.commanded(at), at)
