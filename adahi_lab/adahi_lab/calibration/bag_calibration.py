@@ -72,6 +72,11 @@ def calibrate_bags(
     pair = load_pair(draft, target, backend, robot.contract if robot.draftless else None)
     if by_plans is not None:
         plans = plans._replace(plans=robot.chosen or plans.plans or target)
+    if wanted.rate is not None and by_plans is not None and by_plans.gate not in SEARCHED:
+        raise ValueError(
+            f"--rate: {wanted.rate:g}, must be left out: the threshold of the gate {by_plans.gate!r} of "
+            "--params is not searched; `adahi bag evaluate --methods` compares methods with @THRESHOLD at their end"
+        )
     own = () if by_plans is None or by_plans.gate not in SEARCHED else (by_plans.name,)
     if wanted.rate is None and by_plans is not None and by_plans.proposer in INTENTS:
         own = ()  # how old an intent may be does not follow from the length of a plan

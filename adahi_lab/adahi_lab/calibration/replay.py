@@ -150,7 +150,7 @@ def replay(
         log = method.run(bench, RecordedWorld(recorded), seed, episodes)
         spent, waited = costs, log
         if method.by_plans:
-            spent = costs_of(plan_costs[method.proposer])
+            spent = costs_of(plan_costs.get(method.proposer, plan_costs["plan"]))
             waited = replace(log, transmitted=log.transmitted & (method.delay == 0))
         latency = simulated_latency(waited, name not in DRAFTLESS, spent, link, seed, episodes)
         logs[name], latencies[name] = log, latency

@@ -91,7 +91,7 @@ def replay(
 
     # Report everything that is missing before loading any of it.
     link = profile_named(profile)
-    names = None if methods is None else parse_methods(methods)
+    names = None if methods is None else parse_methods(methods, own=True)
     picture = options.picture_or_default(picture, f"replay-{bags[0].stem}")
     read = None if contract is None else load_contract(contract)
     alone = None not in (read, target) and params is None and draft is None

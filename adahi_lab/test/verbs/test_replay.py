@@ -26,6 +26,7 @@ from test.bags.seeing import Seeing, messages, seeing_values
 from test.tiny_intents import tiny_intents
 
 OF_THE_BALL = asset("config/ball.yaml")
+OWN = Path(__file__).resolve().parents[3] / "docs/examples/own_method.py"
 
 
 @pytest.fixture
@@ -107,6 +108,21 @@ def test_a_target_alone_is_evaluated_on_bags(with_file: bool, seen: Path, tmp_pa
     assert list(found) == ["best"] * with_file + ["plan_4", "plan_1"]
     assert 0 < found["plan_4"]["calls"] < found["plan_1"]["calls"] == found["plan_1"]["steps"]
     assert all(each["mse"] > 0.0 for each in found.values())
+    own = ",".join(f"{OWN}:{name}" for name in ("Moved", "Fading@3"))
+    run(
+        "bag",
+        "evaluate",
+        seen,
+        "--target",
+        target,
+        *given,
+        "--instruction",
+        "lift",
+        "--methods",
+        own,
+        *written,
+    )
+    assert len(json.loads(figures.read_text())["methods"]) == 2
 
 
 @pytest.fixture
@@ -223,7 +239,9 @@ def test_what_a_parameter_file_or_a_contract_names_is_missed_as_early(
     assert "it was not closed; give --incomplete" in fails("bag", "evaluate", ball, "--params", OF_THE_BALL)
 
 
-def test_a_robot_that_acts_by_intents_keeps_its_gate(ball: Path, tmp_path: Path) -> None:
+def test_a_robot_that_acts_by_intents_keeps_its_gate(
+    ball: Path, tmp_path: Path, fails: Callable[..., str]
+) -> None:
     values = yaml.safe_load(asset("config/best/ball.yaml").read_text())
     robot, verifier = (
         values[f"/**/{node}"]["ros__parameters"] for node in ("draft_policy", "target_verifier")
@@ -239,6 +257,9 @@ def test_a_robot_that_acts_by_intents_keeps_its_gate(ball: Path, tmp_path: Path)
         gates.append(yaml.safe_load(out.read_text())["/**/draft_policy"]["ros__parameters"]["gate"])
     assert gates[0] == {"name": "age", "threshold": 59.0}
     assert gates[1]["threshold"] < 10.0
+    own.write_text(own.read_text().replace("name: age", "name: never"))
+    refused = fails("thresholds", "--bag", ball, "--params", own, "--out", tmp_path / "a.yaml", "--rate", 0.2)
+    assert "--rate: 0.2, must be left out: the threshold of the gate 'never' of --params is not" in refused
     run(
         "bag",
         "evaluate",
