@@ -169,7 +169,8 @@ def distill(
         figures["asking"] = asking._asdict()
         say(
             f"requests a plan where the expected error exceeds {asking.threshold:.3g} action scales: at "
-            f"{asking.rate:.3f} of the steps held out; parameters: {params}"
+            f"{asking.rate:.3f} of the steps held out; parameters: {params}, with safety.limits: "
+            f"{limits or 'none'}, the arm's whole speed"
         )
     write_json(json_file, {"task": read.robot_type, "seed": chosen, **figures})
 
