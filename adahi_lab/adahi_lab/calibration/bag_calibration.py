@@ -75,7 +75,7 @@ def calibrate_bags(
     if wanted.rate is not None and by_plans is not None and by_plans.gate not in SEARCHED:
         raise ValueError(
             f"--rate: {wanted.rate:g}, must be left out: the threshold of the gate {by_plans.gate!r} of "
-            "--params is not searched; `adahi bag evaluate --methods` compares methods with @THRESHOLD at their end"
+            "--params is not searched; `adahi bag evaluate` compares methods that end with @THRESHOLD"
         )
     own = () if by_plans is None or by_plans.gate not in SEARCHED else (by_plans.name,)
     if wanted.rate is None and by_plans is not None and by_plans.proposer in INTENTS:
