@@ -154,7 +154,7 @@ def too_slow(rate_hz: float, contract: Contract) -> str:
         return ""
     return (
         f"fps: {contract.rate_hz:g}, must be at most the rate of the samples, which make {rate_hz:.3g} steps "
-        "per second"
+        "per second; slower ones need a larger align.tolerance_ms"
     )
 
 

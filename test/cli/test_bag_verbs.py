@@ -94,7 +94,8 @@ def test_samples_that_are_slower_than_the_contract_are_named(
 ) -> None:
     path, values = tmp_path / "arm.yaml", {**contract_values, "fps": 50.0}
     path.write_text(yaml.safe_dump(values))
-    fault = "fps: 50, must be at most the rate of the samples, which make 20 steps per second"
+    fault = "fps: 50, must be at most the rate of the samples, which make 20 steps per second; "
+    fault += "slower ones need a larger align.tolerance_ms"
     none = tmp_path / "none"
     output = checked(path, none, bag)
     assert f"error: {none}: no such bag\n" in output

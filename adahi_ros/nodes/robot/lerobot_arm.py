@@ -12,6 +12,7 @@ import importlib
 import pkgutil
 import signal
 import sys
+import termios
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -42,7 +43,7 @@ from adahi_ros.safety.takeover import COMMAND
 POSITION = ".pos"  # the end of LeRobot's names of positions
 TYPED = ("--robot.type", "--robot", "--config_path", "--help", "-h")  # with one of them, no type is missing
 TORQUE = "disable_torque_on_disconnect"
-FAULTS = (OSError, RuntimeError, ValueError)  # of LeRobot's devices; its own errors are ConnectionErrors
+FAULTS = (OSError, RuntimeError, ValueError, termios.error)  # LeRobot's own errors are ConnectionErrors
 Devices = Callable[[bool], tuple[Any, Any]]
 
 
