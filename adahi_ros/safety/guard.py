@@ -319,7 +319,9 @@ class Guard:
         gap = motion.gap(now_s)
         if (self._held or gap or place is not None) and self._arm.elsewhere(measured, now_s):
             self._count((Intervention.MEASURED,))
-            motion.moving &= place is None  # an arm that stands is not led back to brake
+            if place is not None:  # positions stand: an arm that was moved is not led back to brake
+                motion.rested = np.where(self._envelope.positions, np.inf, motion.rested)
+                motion.moving &= not self._envelope.positions.all()
             return None
         before = self._envelope.state, motion.at, motion.speeds
         displaced = (self._held or gap) and self._begin(measured, gap, now_s)

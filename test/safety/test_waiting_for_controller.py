@@ -105,6 +105,17 @@ def test_an_arm_that_is_moved_while_it_waits_is_held(period_s: float) -> None:
         np.testing.assert_array_equal(arm.commanded(at), at)
 
 
+def test_a_base_beside_an_arm_that_is_moved_brakes() -> None:
+    arm = Waiting(beside=("velocities",), max_step=0.1, velocity=0.5, acceleration=1.0, following=np.inf)
+    arm.reached, arm.wanted = True, np.array([0.3, 0.3])
+    for _ in range(20):
+        assert arm.step(np.array([0.3, 0.0])).command is not None
+    arm.reached = False
+    sent = [arm.step(np.array([0.5, 0.0]), 0.1).command for _ in range(6)]
+    assert [each[1] for each in sent if each is not None][-1] == 0.0
+    assert arm.guard.resting[0]
+
+
 @pytest.mark.parametrize("period_s", [0.05, 0.1, 0.2, 0.5])
 @pytest.mark.parametrize("steps", range(4))
 def test_a_press_soon_after_a_hold_leads_no_arm_back(period_s: float, steps: int) -> None:
