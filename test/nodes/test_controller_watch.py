@@ -239,6 +239,17 @@ def test_with_an_unknown_controller_each_new_subscription_holds(arm: ControlledA
     arm.says(f"other programs subscribe to /{TOPIC} than before")
 
 
+def test_programs_that_are_discovered_before_the_arm_moves_hold_nothing(arm: ControlledArm) -> None:
+    arm.policy()
+    arm.record()
+    arm.nodes.wait_s(LOOKS_S)
+    arm.node("other").create_subscription(JointTrajectory, TOPIC, lambda message: None, 1)
+    arm.nodes.wait_s(LOOKS_S)
+    arm.runs()
+    arm.moves()
+    assert not any("than before" in each.message for each in arm.states)
+
+
 @pytest.mark.parametrize("recorder", [False, True])
 def test_a_restarted_controller_is_noticed_before_its_name_is_known(
     recorder: bool, monkeypatch: pytest.MonkeyPatch
@@ -265,6 +276,7 @@ def test_a_restarted_controller_is_noticed_before_its_name_is_known(
             opened,
         )
         watch.begin()
+        watch.moved = True
         found[new] = f"/{controller_watch.UNKNOWN}"
         for _ in range(3):  # a look follows each change
             watch.compare_subscriptions()

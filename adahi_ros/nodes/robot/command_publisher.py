@@ -235,6 +235,7 @@ class CommandPublisher:
             for sink in self._sinks:
                 sink.hold()
         if outgoing.command is not None:
+            self._controllers.moved |= not (outgoing.brakes or self.guard.waits)
             # It was computed at most a tenth of a period before.
             self._sent_s, self._lag_s = time.monotonic() - 0.1 * self._period_s, 0.0
             parts = self._action.parts(outgoing.command)

@@ -80,6 +80,8 @@ class ControllerWatch:
         self._active, self._said = False, ("", True)
         self.receives = True
         """Whether states are received; not while the node closes, where silence means nothing."""
+        self.moved = False
+        """Whether commands have moved the arm since the activation; before, programs are discovered late."""
         self._taken = {topic: _Taken(ControllerReport(_controller(topic), joints[topic])) for topic in joints}
         for topic in joints:
             if topic.endswith(TRAJECTORY) and _controller(topic):
@@ -109,7 +111,7 @@ class ControllerWatch:
 
     def begin(self) -> None:
         """Look from now on: the node is active."""
-        self._active = True
+        self._active, self.moved = True, False
         self._taken = {topic: _Taken(each.report.afresh()) for topic, each in self._taken.items()}
         self.compare_subscriptions()
 
@@ -167,6 +169,8 @@ class ControllerWatch:
             return taken.report.fault, True
         self._on_left(topic, False, MATCHED_S)
         taken.report = taken.report.afresh()
+        if not self.moved:
+            return "", True
         text = f"{controller} has started" if takes else f"other programs subscribe to {topic} than before"
         return text, True
 
