@@ -59,12 +59,15 @@ class LinkEstimator:
             size_bytes: of request and reply.
             retransmitted: it was sent more than once.
         """
-        self._count_trip(rtt_ms)
         old = self._estimate
-        floor_ms = min(self._recent_ms, default=math.inf)
+        average_ms = rtt_ms if math.isnan(old.rtt_ms) else old.rtt_ms
+        self._recent_ms.append(rtt_ms)
+        floor_ms = min(self._recent_ms)
         late = retransmitted or rtt_ms > floor_ms + max(LATE_AT_LEAST_MS, LATE_SHARE * floor_ms)
         self._estimate = replace(
             old,
+            rtt_ms=moved(old.rtt_ms, rtt_ms),
+            rtt_deviation_ms=moved(old.rtt_deviation_ms, abs(rtt_ms - average_ms)),
             loss=moved(old.loss, float(late)),
             misses=moved(old.misses, 0.0),
             goodput_bytes_s=self._decayed(now_s) + size_bytes / GOODPUT_S,
@@ -72,16 +75,6 @@ class LinkEstimator:
             replies=old.replies + 1,
         )
         self._counted_s = now_s
-
-    def _count_trip(self, rtt_ms: float) -> None:
-        old = self._estimate
-        self._recent_ms.append(rtt_ms)
-        average_ms = rtt_ms if math.isnan(old.rtt_ms) else old.rtt_ms
-        self._estimate = replace(
-            old,
-            rtt_ms=moved(old.rtt_ms, rtt_ms),
-            rtt_deviation_ms=moved(old.rtt_deviation_ms, abs(rtt_ms - average_ms)),
-        )
 
     def missed(self) -> None:
         """A request got no reply by the deadline."""
