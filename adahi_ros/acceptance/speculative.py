@@ -52,10 +52,14 @@ class Speculative(Acceptance):
     gives_codes = True
 
     def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
-        """See `Acceptance`."""
+        """See `Acceptance`.
+
+        Raises:
+            ValueError: the draft has no codes.
+        """
         ours, theirs = draft.distribution, target.distribution
-        assert ours is not None
-        assert theirs is not None
+        if ours is None or theirs is None:
+            raise ValueError("rule: speculative, must be replace or distance for proposals without codes")
         codes, accepted = theirs.decided(ours, draws) or speculative_sample(
             ours.probabilities, theirs.probabilities, ours.codes, draws
         )

@@ -67,7 +67,7 @@ def beyond(robots: Quantity, learnt: Ranges) -> str:
 def clamped(robots: Quantity, learnt: Ranges) -> str:
     """Return which range of a policy's data leaves the robot's limits most, for people; else ''."""
     low, high = _ends(learnt, len(robots.names))
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.maximum(robots.low - low, high - robots.high) / (high - low)
     shares = np.nan_to_num(shares, nan=-math.inf)
     entry = int(shares.argmax())

@@ -133,7 +133,7 @@ def read_observed(
 def _names(contract: Contract | None, width: int) -> tuple[str, ...]:
     if contract is None:
         return tuple(str(number) for number in range(width))
-    named = tuple(path.partition(".")[2] for sink in contract.action.sinks for path in sink.source.select)
+    named = tuple(entry.partition(".")[2] for entry in contract.action.select)
     return named if len(named) == width else tuple(str(number) for number in range(width))
 
 
