@@ -166,8 +166,8 @@ class Diagnosis:
             verifiers: requests and replies of each of several verifiers, by name.
             now_s: the time.
             now_ns: the time on the clock of the observations' stamps.
-            still: why the arm does not move though it may: a person has it, or a joint is outside of its
-                limits; empty where it does.
+            still: why the arm does not move: a person has it, a joint is outside of its limits, or it needs a
+                fresh press, and why; empty where nothing but the deadman is missing.
         """
         totals, fallbacks, estimate = loop.totals, loop.totals.fallbacks, session.estimate(now_s)
         if (slow := loop.plan_fault) and not self._slow:
@@ -207,7 +207,7 @@ class Diagnosis:
             "stopped": stopped,
             **{f"safety.{name}": count for name, count in interventions.items()},
         }
-        held = "stopped by the operator" if stopped else still if enabled else "not enabled"
+        held = "stopped by the operator" if stopped else still or ("" if enabled else "not enabled")
         return Health(*self._verdict(session, held, loop.fallback, slow, before, now), figures)
 
     def _verdict(

@@ -92,6 +92,7 @@ def after_steps(make: Make, count: int, reason: Reason = Reason.NONE) -> Totals:
         ({"faults": 1}, Level.WARN, "input ignored"),
         ({"stopped": True, "enabled": False}, Level.WARN, "held: stopped by the operator"),
         ({"enabled": False}, Level.WARN, "held: not enabled"),
+        ({"enabled": False, "person": "driver: no power"}, Level.WARN, "held: driver: no power"),
         ({"person": "no takeover for 0.5 s"}, Level.WARN, "held: no takeover for 0.5 s"),
         ({"withheld": True}, Level.ERROR, "held: no reply of the target"),
         ({"observed_s": 9.9 - NO_OBSERVATION_S}, Level.ERROR, "no observation"),

@@ -460,7 +460,8 @@ class DraftPolicyNode(ManagedNode):
             self._transport.figures,
             now_s,
             self.get_clock().now().nanoseconds,
-            guard.permission.takeover.held(now_s) or guard.outside,
+            (guard.reason(now_s) if guard.permission.needs_press else guard.permission.takeover.held(now_s))
+            or guard.outside,
         )
 
 
