@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -250,17 +250,14 @@ def test_programs_that_are_discovered_before_the_arm_moves_hold_nothing(arm: Con
     assert not any("than before" in each.message for each in arm.states)
 
 
-@pytest.mark.parametrize("recorder", [False, True])
-def test_a_restarted_controller_is_noticed_before_its_name_is_known(
-    recorder: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """DDS keeps the killed one's subscription; the new one's process publishes the controller's state."""
-    old, new, newest, state = (
-        each * PARTICIPANT + each for each in (b"o", b"n", b"m", b"m" if recorder else b"n")
-    )
-    found, said, left = {old: "/arm_controller"}, [], []
+@contextmanager
+def watching(
+    monkeypatch: pytest.MonkeyPatch, found: dict[bytes, str], publishes: Mapping[str, dict[bytes, str]]
+) -> Iterator[tuple[controller_watch.ControllerWatch, list[str], list[bool]]]:
+    """A watch of a moving arm, what it says, and whether what it leaves may still follow velocities."""
+    said: list[str] = []
+    left: list[bool] = []
     monkeypatch.setattr(controller_watch, "subscriptions_of", lambda node, topic: dict(found))
-    publishes = {"/arm_controller/controller_state": {state: "/unknown"}, "/joint_states": {}}
     monkeypatch.setattr(controller_watch, "publishers_of", lambda node, topic: publishes[topic])
     no_node: Any = SimpleNamespace(
         create_subscription=lambda *given: None, destroy_subscription=lambda _: None
@@ -271,16 +268,39 @@ def test_a_restarted_controller_is_noticed_before_its_name_is_known(
             {f"/{TOPIC}": JOINTS},
             ["/joint_states"],
             lambda fault, known: said.append(fault),
-            lambda topic, follows, misses_s: left.append(topic),
+            lambda topic, follows, misses_s: left.append(follows),
             lambda topic, stamp_ns: None,
             opened,
         )
         watch.begin()
         watch.moved = True
+        yield watch, said, left
+
+
+def test_a_base_beside_a_recorder_that_comes_is_braked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its controller has another name than its topic."""
+    found = {b"b" * 16: "/base"}
+    with watching(monkeypatch, found, {"/joint_states": {}}) as (watch, said, left):
+        found[b"r" * 16] = "/echo"
+        watch.compare_subscriptions()
+    assert (said[0], left) == (f"other programs subscribe to /{TOPIC} than before", [True])
+
+
+@pytest.mark.parametrize("recorder", [False, True])
+def test_a_restarted_controller_is_noticed_before_its_name_is_known(
+    recorder: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DDS keeps the killed one's subscription; the new one's process publishes the controller's state."""
+    old, new, newest, state = (
+        each * PARTICIPANT + each for each in (b"o", b"n", b"m", b"m" if recorder else b"n")
+    )
+    found = {old: "/arm_controller"}
+    publishes = {"/arm_controller/controller_state": {state: "/unknown"}, "/joint_states": {}}
+    with watching(monkeypatch, found, publishes) as (watch, said, left):
         found[new] = f"/{controller_watch.UNKNOWN}"
         for _ in range(3):  # a look follows each change
             watch.compare_subscriptions()
-        assert left == ([] if recorder else [f"/{TOPIC}"])
+        assert left == ([] if recorder else [False])
         found[new] = "/recorder" if recorder else "/arm_controller"
         watch.compare_subscriptions()
         found[newest] = "/arm_controller"

@@ -167,7 +167,7 @@ class ControllerWatch:
         taken.lost = False
         if before is None or not changed:
             return taken.report.fault, True
-        self._on_left(topic, False, MATCHED_S)
+        self._on_left(topic, not takes, MATCHED_S)  # an unknown controller may still follow velocities
         taken.report = taken.report.afresh()
         if not self.moved:
             return "", True
