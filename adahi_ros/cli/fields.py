@@ -21,14 +21,16 @@ def with_fields(verb: Callable[..., None]) -> Callable[..., None]:
     A field is written as a parameter of a verb: its type, or `Annotated` with an option, and a default. One
     that `argument` declares has its description and bounds; a text in its `Annotated` names the option.
     """
-    hints = get_type_hints(verb, include_extras=True)
-    filled: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    own = signature(verb, eval_str=True).parameters  # Python 3.10's get_type_hints changes what is None
+    filled: dict[str, Any] = {
+        each.name: each.annotation for each in own.values() if is_dataclass(each.annotation)
+    }
     parameters: list[Parameter] = []
-    for name, given in signature(verb).parameters.items():
+    for name, given in own.items():
         if name in filled:
             parameters += _options(filled[name])
         else:
-            parameters.append(given.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+            parameters.append(given.replace(kind=Parameter.KEYWORD_ONLY))
 
     @wraps(verb)
     def run(**given: Any) -> None:

@@ -118,14 +118,18 @@ def serve_alone(
         SystemExit: it was SIGTERM.
         ValueError: an argument of the door cannot be used.
     """
-    opened = door.open()
+    opened, came = door.open(), list[int]()
 
     async def serve() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        # A handler that raises would cut a callback off, and the loop would wait for its result for ever.
+
+        def stop(number: int) -> None:
+            came.append(number)  # to raise would cut a callback off, and the loop would wait for it for ever
+            task.cancel()
+
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, task.cancel, number)
+            loop.add_signal_handler(number, stop, number)
         front = AloneFront(targets, batch, say)
         say(f"serves {', '.join(front.targets.names)} at {opened.address}; Ctrl-C stops it")
         if opened.warning:
@@ -134,5 +138,5 @@ def serve_alone(
 
     try:
         asyncio.run(serve())
-    except asyncio.CancelledError as stopped:
-        leave(stopped.args[0], None)
+    except asyncio.CancelledError:
+        leave(came[0], None)

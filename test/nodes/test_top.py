@@ -131,7 +131,7 @@ def test_a_namespace_has_its_own_robots_alone(drafts: list[Draft]) -> None:
 
 def test_a_listener_is_no_robot(domain: int) -> None:
     other = Observer(domain, "listener")
-    other.node.create_subscription(DraftStatus, "draft_status", print, 1)
+    other.node.create_subscription(DraftStatus, "draft_status", lambda _: None, 1)
     try:
         with Watcher() as watcher:
             other.wait_until(
