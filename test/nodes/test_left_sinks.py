@@ -29,10 +29,12 @@ class Sink:
 @pytest.mark.parametrize(("left", "calls"), [([False, True], ["hold"]), (None, ["send"])])
 def test_a_sink_that_is_left_goes_on_cancelling_its_goal(left: list[bool] | None, calls: list[str]) -> None:
     publisher: Any = CommandPublisher.__new__(CommandPublisher)
-    publisher.guard = SimpleNamespace(holding=False, resting=np.zeros(2, bool), active=False, moving=False)
+    publisher.guard = SimpleNamespace(
+        holding=False, resting=np.zeros(2, bool), active=False, moving=False, waits=""
+    )
     publisher.commands = SimpleNamespace(sink=lambda fault, now_s: Outgoing())
     publisher._action = SimpleNamespace(parts=lambda values: np.split(values, 2))
-    publisher._controllers = SimpleNamespace(end=lambda: None)
+    publisher._controllers = SimpleNamespace(end=lambda: None, moved=False)
     publisher._sinks = [Sink(), Sink()]
     publisher._topics = []
     publisher._curve, publisher._period_s = None, 0.05
