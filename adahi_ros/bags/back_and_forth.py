@@ -15,7 +15,7 @@ from typing import Any
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 
 NOISE = 0.02  # rad or m; a smaller change is no jump
-MOST_TURNS = 4 * math.pi  # rad; a position beyond is one in degrees, or in shares of a range
+MOST_TURNS = 4 * math.pi  # rad; further from 0, positions are in degrees or in shares of a range
 FASTEST = 10.0  # rad/s or m/s, of any joint
 RETURNS = 0.2  # of a jump: how near to where it began the next one ends
 FEWEST, LEAST_SHARE = (

@@ -21,7 +21,7 @@ def with_fields(verb: Callable[..., None]) -> Callable[..., None]:
     A field is written as a parameter of a verb: its type, or `Annotated` with an option, and a default. One
     that `argument` declares has its description and bounds; a text in its `Annotated` names the option.
     """
-    own = signature(verb, eval_str=True).parameters  # Python 3.10's get_type_hints changes what is None
+    own = signature(verb, eval_str=True).parameters  # get_type_hints of Python 3.10 wraps defaults of None
     filled: dict[str, Any] = {
         each.name: each.annotation for each in own.values() if is_dataclass(each.annotation)
     }

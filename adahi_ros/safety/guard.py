@@ -319,7 +319,7 @@ class Guard:
         gap = motion.gap(now_s)
         if (self._held or gap or place is not None) and self._arm.elsewhere(measured, now_s):
             self._count((Intervention.MEASURED,))
-            if place is not None:  # positions stand: an arm that was moved is not led back to brake
+            if place is not None:  # no command leads a moved arm back to where it stood
                 motion.rested = np.where(self._envelope.positions, np.inf, motion.rested)
                 motion.moving &= not self._envelope.positions.all()
             return None

@@ -18,7 +18,7 @@ AT, WANTED = np.array([0.3]), np.array([0.4])
 
 
 class Waiting:
-    """Commands of a joint, and of others beside it, whose controller gets them or not."""
+    """Commands of a joint, and of others beside it, to a controller that may miss them."""
 
     def __init__(
         self, period_s: float = 0.05, box: float = 9.0, beside: tuple[str, ...] = (), **limits: Any
