@@ -12,7 +12,8 @@ import pytest
 from action_msgs.msg import GoalStatus, GoalStatusArray
 from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import EpisodeResult, SafetyState
-from controller_manager_msgs.srv import SwitchController
+from controller_manager_msgs.msg import ControllerState
+from controller_manager_msgs.srv import ListControllers, SwitchController
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_action_status_default
 from std_msgs.msg import String
 
@@ -237,17 +238,41 @@ def test_a_result_says_why_the_arm_was_held(
     assert over.result().error_msg.startswith(said)
 
 
-@pytest.mark.parametrize("refused", [False, True])
+POLICYS, MOVEITS = "policy_controller", "moveit_controller"
+THERE, BACK = ([POLICYS], [MOVEITS]), ([MOVEITS], [POLICYS])
+
+
+@pytest.mark.parametrize(
+    ("first", "refused", "switches"),
+    [(MOVEITS, False, [THERE, BACK]), (MOVEITS, True, [THERE]), (POLICYS, False, [BACK])],
+)
 def test_a_goal_switches_to_its_own_controller_and_back(
-    observer: Observer, make_node: Make, monkeypatch: pytest.MonkeyPatch, refused: bool
+    observer: Observer,
+    make_node: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    first: str,
+    refused: bool,
+    switches: list[Any],
 ) -> None:
+    """A runner that was killed in a goal has left its controller active."""
     switched: list[tuple[list[str], list[str]]] = []
     states: list[int] = []
+    active = {first}
 
     def switch(request: SwitchController.Request, reply: SwitchController.Response) -> Any:
         assert request.strictness == SwitchController.Request.STRICT
         switched.append((list(request.activate_controllers), list(request.deactivate_controllers)))
         reply.ok, reply.message = not refused, "claimed" if refused else ""
+        if reply.ok:
+            assert not active & set(request.activate_controllers)  # STRICT
+            assert active >= set(request.deactivate_controllers)
+            active.difference_update(request.deactivate_controllers)
+            active.update(request.activate_controllers)
+        return reply
+
+    def listed(request: ListControllers.Request, reply: ListControllers.Response) -> Any:
+        is_in = {name: "active" if name in active else "inactive" for name in (MOVEITS, POLICYS)}
+        reply.controller = [ControllerState(name=name, state=state) for name, state in is_in.items()]
         return reply
 
     async def state(*arguments: Any) -> int:
@@ -262,7 +287,8 @@ def test_a_goal_switches_to_its_own_controller_and_back(
         return NodeState.INACTIVE
 
     observer.node.create_service(SwitchController, "controller_manager/switch_controller", switch)
-    given = {"controller": "policy_controller", "instead_of": "moveit_controller"}
+    observer.node.create_service(ListControllers, "controller_manager/list_controllers", listed)
+    given = {"controller": POLICYS, "instead_of": MOVEITS}
     runner: PolicyRunnerNode = make_node(PolicyRunnerNode, given=given)
     observer._executor.add_node(runner)
     monkeypatch.setattr(policy_runner_node, "MATCHED_S", 0.0)
@@ -273,18 +299,15 @@ def test_a_goal_switches_to_its_own_controller_and_back(
     goal = Mock(request=RunPolicy.Goal(), is_cancel_requested=False)
     over = observer._executor.create_task(runner._execute(goal))
     observer.wait_until(over.done, 20.0, "the result")
-    there, back = (
-        (["policy_controller"], ["moveit_controller"]),
-        (["moveit_controller"], ["policy_controller"]),
-    )
-    assert switched == [there, back]
-    assert states == ([1] if refused else [1, 1])
+    assert switched == switches
+    begun = switches.count(THERE)
+    assert states == ([begun] if refused else [begun, begun])
     said = "policy_controller cannot be switched on: claimed" if refused else "enough"
     assert over.result().error_msg.startswith(said)
 
 
 def test_a_goal_that_executes_on_the_other_controller_is_not_cut(observer: Observer, make_node: Make) -> None:
-    given = {"controller": "policy_controller", "instead_of": "moveit_controller"}
+    given = {"controller": POLICYS, "instead_of": MOVEITS}
     runner: PolicyRunnerNode = make_node(PolicyRunnerNode, given=given)
     observer._executor.add_node(runner)
     topic = "moveit_controller/follow_joint_trajectory/_action/status"
@@ -295,3 +318,17 @@ def test_a_goal_that_executes_on_the_other_controller_is_not_cut(observer: Obser
     observer.wait_until(begun.done, 20.0, "the refusal")
     action = "/moveit_controller/follow_joint_trajectory"
     assert begun.result() == f"a goal of a client executes on {action}; end it first"
+
+
+def test_a_controller_that_the_manager_does_not_have_is_named(observer: Observer, make_node: Make) -> None:
+    runner: PolicyRunnerNode = make_node(PolicyRunnerNode, given={"controller": "policy"})
+    observer._executor.add_node(runner)
+
+    def listed(request: ListControllers.Request, reply: ListControllers.Response) -> Any:
+        reply.controller = [ControllerState(name=POLICYS, state="active")]
+        return reply
+
+    observer.node.create_service(ListControllers, "controller_manager/list_controllers", listed)
+    begun = observer._executor.create_task(runner._switch.begin, 20.0)
+    observer.wait_until(begun.done, 20.0, "the refusal")
+    assert begun.result() == f"controller_manager has no policy, it has {POLICYS}"

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rclpy.node import Node
 from rclpy.task import Future
 
@@ -13,7 +11,7 @@ from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.replies import NotRepliedError, replied
 from adahi_ros.nodes.robot.controller_goals import ControllerGoals
 
-SERVICE = "controller_manager/switch_controller"
+LIST = "controller_manager_msgs/srv/ListControllers"
 SWITCH = "controller_manager_msgs/srv/SwitchController"
 
 
@@ -34,8 +32,10 @@ class ControllerSwitch:
         if other and not ours:
             raise ParameterError(f"controller: '', must name the policy's where instead_of is {other!r}")
         self._node, self._ours, self._other, self._given_up = node, ours, other, given_up
-        self._kind: Any = message_type(SWITCH) if ours else None
-        self._client: Any = node.create_client(self._kind, SERVICE) if ours else None
+        if ours:
+            self._list, self._kind = message_type(LIST), message_type(SWITCH)
+            self._lister = node.create_client(self._list, "controller_manager/list_controllers")
+            self._switcher = node.create_client(self._kind, "controller_manager/switch_controller")
         self._switched = False
         self._goals = ControllerGoals(node)
         if other:
@@ -58,15 +58,20 @@ class ControllerSwitch:
         return await self._switch(self._other, self._ours, wait_s)
 
     async def _switch(self, on: str, off: str, wait_s: float, given_up: Future | None = None) -> str:
-        request = self._kind.Request(
-            activate_controllers=[on] if on else [],
-            deactivate_controllers=[off] if off else [],
-            strictness=self._kind.Request.STRICT,
-            activate_asap=True,
-        )
+        """Switch what differs: a killed runner leaves its controller active, which STRICT refuses."""
         try:
-            reply = await replied(self._node, self._client, request, wait_s, given_up)
+            listed = await replied(self._node, self._lister, self._list.Request(), wait_s, given_up)
+            states = {controller.name: controller.state for controller in listed.controller}
+            if missing := {on, off} - {"", *states}:
+                return f"controller_manager has no {min(missing)}, it has {', '.join(states) or 'none'}"
+            add = [on] if on and states[on] != "active" else []
+            drop = [off] if off and states[off] == "active" else []
+            if not add + drop:
+                return ""
+            request = self._kind.Request(activate_controllers=add, deactivate_controllers=drop)
+            request.strictness, request.activate_asap = request.STRICT, True
+            reply = await replied(self._node, self._switcher, request, wait_s, given_up)
         except NotRepliedError as error:
             return str(error)
         reason = getattr(reply, "message", "") or "no reason was given"  # Humble has none
-        return "" if reply.ok else f"{on or off} cannot be switched {'on' if on else 'off'}: {reason}"
+        return "" if reply.ok else f"{(add + drop)[0]} cannot be switched {'on' if add else 'off'}: {reason}"

@@ -70,9 +70,7 @@ class PolicyRunnerParameters:
         0.0, "End a goal when the enabled robot was held for this time, s; 0 for never", 0.0, 3600.0
     )
     controller: str = parameter(
-        "",
-        "Controller of ros2_control that is active during goals alone; '' to switch none",
-        optional=True,
+        "", "Controller of ros2_control that is active during goals alone; '' to switch none", optional=True
     )
     instead_of: str = parameter(
         "", "Controller that is inactive meanwhile, such as MoveIt's; '' for none", optional=True
