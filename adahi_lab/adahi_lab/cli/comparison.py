@@ -80,14 +80,9 @@ def evaluate(
             "a success. For tasks with a goal that only the target gets. Default: never.",
         ),
     ] = None,
-    displace: Annotated[
-        int | None,
-        Option(
-            min=1,
-            help="Move what is on the table to another place at this step; only what is done afterwards is a "
-            "success. For metaworld. Default: never.",
-        ),
-    ] = None,
+    drift: Annotated[
+        float, number("Move each goal round the middle at this speed, m/s. For ball_instructed.", 0.0)
+    ] = 0.0,
     push: Annotated[
         bool,
         Option(
@@ -116,17 +111,15 @@ def evaluate(
     from adahi_lab.evaluation.episodes import evaluation_episodes
     from adahi_lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among
     from adahi_lab.evaluation.step_link import StepLink
-    from adahi_lab.evaluation.swaps import Swap, SwappedWorld
+    from adahi_lab.evaluation.swaps import Swap
     from adahi_lab.methods.file_methods import is_file_method
     from adahi_lab.methods.methods import for_task, parse_methods
     from adahi_lab.methods.recommended import with_best
     from adahi_lab.reporting.tables import method_table, paired_table
 
-    if swap is not None and displace is not None:
-        raise ValueError(f"displace: {displace}, must be left out with --swap")
-    swapped = Swap(swap, push) if swap else Swap(displace, what="thing") if displace else None
-    if swapped is not None:
-        SwappedWorld(task, swapped)
+    if swap is not None and drift:
+        raise ValueError(f"drift: {drift}, must be left out with --swap")
+    swapped = Swap(swap, push) if swap else None
     link = StepLink(delay or 0, loss=loss) if loss or delay is not None else None
     files, seed = setup.files(task), setup.seed
     compared = with_best(COMPARED, task, files.folder)
@@ -136,10 +129,11 @@ def evaluate(
     reference_among(names, against)
     found = setup.calibrated(task, files, workers, names)
     with episode_bars(names, episodes) as move:
-        comparison = Comparison(task, files, found, seed, link, swapped, action_noise)
+        comparison = Comparison(task, files, found, seed, link, swapped, action_noise, drift)
+        comparison.world()  # raises errors before a run
         figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, move, against)
     change = f", goals change at step {swap}, {'' if push else 'no '}push" if swap else ""
-    change += f", things displaced at step {displace}" if displace else ""
+    change += f", goals move at {drift:g} m/s" if drift else ""
     change += _shaken(action_noise)
     change += f", every reply {link.delay} steps late, {link.loss:g} of them lost" if link else ""
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}{change}"))
@@ -152,8 +146,7 @@ def evaluate(
         written["swap"] = asdict(swapped)
     if link is not None:
         written["link"] = asdict(link)
-    if action_noise:
-        written["action_noise"] = action_noise
+    written |= {name: value for name, value in (("action_noise", action_noise), ("drift", drift)) if value}
     write_json(json_file, written)
 
 

@@ -66,7 +66,8 @@ class Entry(Run):
         method = self.method.on(self.comparison.task)
         gate, threshold = method.threshold(bench)
         actors = {each.name: getattr(policies, each.name) for each in fields(policies)}
-        link, swap, noise = self.comparison.link, self.comparison.swap, self.comparison.action_noise
+        compared = self.comparison
+        link, swap, noise, drift = compared.link, compared.swap, compared.action_noise, compared.drift
         return {
             "task": self.comparison.task,
             "method": self.name,
@@ -85,6 +86,7 @@ class Entry(Run):
             **({} if link is None else {"link": asdict(link)}),
             **({} if swap is None else {"swap": asdict(swap)}),
             **({"action_noise": noise} if noise else {}),
+            **({"drift": drift} if drift else {}),
         }
 
 

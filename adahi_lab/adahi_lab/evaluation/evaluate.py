@@ -26,7 +26,7 @@ from adahi_lab.evaluation.metrics import (
 )
 from adahi_lab.evaluation.rollout import Logged
 from adahi_lab.evaluation.step_link import Across, StepLink
-from adahi_lab.evaluation.swaps import Swap, SwappedWorld
+from adahi_lab.evaluation.swaps import DriftingWorld, Swap, SwappedWorld
 from adahi_lab.figures import Figures
 from adahi_lab.methods.method import Method
 from adahi_lab.methods.methods import METHODS
@@ -71,6 +71,7 @@ class Comparison:
         link: between robot and target; None for none.
         swap: changes the goals within the episodes; None for none.
         action_noise: on what robots execute, see `DisturbedWorld`.
+        drift: speed of the goals, m/s, see `DriftingWorld`.
     """
 
     task: str
@@ -80,6 +81,7 @@ class Comparison:
     link: StepLink | None = None
     swap: Swap | None = None
     action_noise: float = 0.0
+    drift: float = 0.0
 
     @classmethod
     def shipped(cls, task: str, seed: int, backend: str = "onnxruntime") -> Comparison:
@@ -127,10 +129,11 @@ class Comparison:
         """Return a new world.
 
         Raises:
-            ValueError: there is no such task, its goals cannot change, or the noise is out of range.
+            ValueError: there is no such task, its goals cannot change so, or the noise is out of range.
         """
         world = make_evaluated(self.task) if self.swap is None else SwappedWorld(self.task, self.swap)
-        return DisturbedWorld(world, self.action_noise) if self.action_noise else world
+        drifting = DriftingWorld(world, self.drift) if self.drift else world
+        return DisturbedWorld(drifting, self.action_noise) if self.action_noise else drifting
 
 
 @dataclass(frozen=True)

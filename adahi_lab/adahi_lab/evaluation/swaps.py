@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds that change within the episode: an operator assigns another goal, or somebody moves the thing."""
+"""Worlds with goals that change within the episode: at a step, or all the time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from adahi_lab.evaluation.disturbances import WorldAround
 from adahi_lab.tasks import make_evaluated
 
+FASTEST_M_S = 1.0  # of a goal that moves
 OTHER_EPISODES = 1_000_000  # added to a number: the episode that the new goal is from
 
 
 @dataclass(frozen=True)
 class Swap:
-    """What changes, and when.
+    """When goals, which only the target knows, are replaced by those of other episodes.
+
+    The task has a method `swap_goals`, with a seed and the numbers of those episodes. Only what is done
+    afterwards counts as a success. An episode that has failed stays so.
 
     Attributes:
         step: the first control step after the change.
         push: whether the verifier's notice of a goal makes robots drop their plans and send a request.
-        what: `goal`, which only the target knows; or `thing`, which the robot sees at another place. The task
-            has a method `swap_goals` or `displace`, with a seed and the numbers of the episodes that the new
-            goals or places are from. Only what is done afterwards counts as a success. An episode that has
-            failed stays so.
 
     Raises:
         ValueError: there is no such step.
@@ -33,16 +33,10 @@ class Swap:
 
     step: int
     push: bool = True
-    what: Literal["goal", "thing"] = "goal"
 
     def __post_init__(self) -> None:
         if self.step < 1:
-            raise ValueError(f"{self.field}: {self.step}, must be at least 1")
-
-    @property
-    def field(self) -> str:
-        """Its name in errors."""
-        return "swap" if self.what == "goal" else "displace"
+            raise ValueError(f"swap: {self.step}, must be at least 1")
 
 
 class SwappedWorld(WorldAround):
@@ -58,13 +52,12 @@ class SwappedWorld(WorldAround):
 
     def __init__(self, task: str, swap: Swap) -> None:
         world: Any = make_evaluated(task)
-        change = getattr(world, "swap_goals" if swap.what == "goal" else "displace", None)
+        change = getattr(world, "swap_goals", None)
         if change is None:
-            reason = f"its {swap.what} cannot change"
-            raise ValueError(f"{swap.field}: {swap.step}, must be left out for {task}: {reason}")
+            raise ValueError(f"swap: {swap.step}, must be left out for {task}: its goal cannot change")
         if swap.step >= world.spec.max_steps:
             allowed = f"below {world.spec.max_steps}, the longest episode of {task}"
-            raise ValueError(f"{swap.field}: {swap.step}, must be {allowed}")
+            raise ValueError(f"swap: {swap.step}, must be {allowed}")
         super().__init__(world)
         self._change: Callable[[int, Sequence[int]], None] = change
         self._swap = swap
@@ -81,7 +74,7 @@ class SwappedWorld(WorldAround):
     @property
     def pushed_at(self) -> int | None:
         """The control step of the change, if the verifier publishes a notice."""
-        return self._swap.step if self._swap.push and self._swap.what == "goal" else None
+        return self._swap.step if self._swap.push else None
 
     @property
     def done(self) -> np.ndarray:
@@ -95,3 +88,28 @@ class SwappedWorld(WorldAround):
         self._steps += 1
         if self._steps == self._swap.step:
             self._change(self._seed, self._others)
+
+
+class DriftingWorld(WorldAround):
+    """A world with goals that move round the middle all the time, at one speed. Implements `World`.
+
+    Args:
+        world: a task with a method `move_goals`, or another world around one.
+        speed_m_s: of the goals.
+
+    Raises:
+        ValueError: the task's goals cannot move, or not so fast.
+    """
+
+    def __init__(self, world: Any, speed_m_s: float) -> None:
+        super().__init__(world)
+        if not hasattr(world, "move_goals"):
+            raise ValueError(f"drift: {speed_m_s}, must be 0 for {world.spec.name}: its goals cannot move")
+        if not 0.0 <= speed_m_s <= FASTEST_M_S:
+            raise ValueError(f"drift: {speed_m_s}, must be from 0 to {FASTEST_M_S:g}")
+        self._distance_m = speed_m_s / self.spec.control_rate_hz
+
+    def step(self, action: np.ndarray) -> None:
+        """See `World`."""
+        self._world.move_goals(self._distance_m)
+        super().step(action)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from adahi_lab.tasks.ball import TURN, BallBalancing, BallExpert, BallParameters
-from adahi_lab.tasks.portable import polar
+from adahi_lab.tasks.portable import norm, polar
 from adahi_lab.tasks.swarm import Swarm, SwarmParameters
 from adahi_ros.core.randomness import EpisodeStreams
 
@@ -42,6 +42,12 @@ class BallInstructed(BallBalancing):
         """Replace the goals by those of other episodes; only what is done afterwards counts."""
         self._goal = _goals(seed, episodes)
         self._held[:], self._success[:] = 0, False
+
+    def move_goals(self, distance_m: float) -> None:
+        """Move each goal round the post, to its left as seen from there."""
+        radius = norm(self._goal)[:, None]
+        moved = self._goal + distance_m * np.stack([-self._goal[:, 1], self._goal[:, 0]], axis=1) / radius
+        self._goal = moved * radius / norm(moved)[:, None]
 
 
 def _goals(seed: int, episodes: Sequence[int]) -> np.ndarray:

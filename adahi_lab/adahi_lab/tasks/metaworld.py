@@ -130,22 +130,6 @@ class MetaWorld(SimulatedTask):
             self._success[row], self._excused[row] = False, True
             self._instruct(row)
 
-    def displace(self, seed: int, episodes: Sequence[int]) -> None:
-        """Put each thing, at rest, where that of another episode of its scene could start.
-
-        Only what is done afterwards counts.
-
-        Raises:
-            ValueError: a scene is one of the library's own.
-        """
-        draws = EpisodeStreams(seed, "metaworld/reset", episodes, 8).next()
-        for row, (scene, _) in enumerate(self._drawn):
-            if isinstance(scene, Original):
-                raise ValueError(f"displace: {scene.name!r}, must be one of {self.spec.name}'s shared scenes")
-            self._kept[row] = self._worlds[row].displaced(self._kept[row], draws[row, 1:4])
-            self._success[row] = False
-            self._store_observation(row)
-
     def _instruct(self, row: int) -> None:
         """Store the goal and the observation of the episode that was loaded last."""
         errand, mark = self._drawn[row][1], self._kept[row].mark

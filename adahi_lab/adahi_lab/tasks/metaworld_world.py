@@ -131,16 +131,6 @@ class SceneWorld:
         """Return an episode with another errand's mark, by three uniform draws."""
         return replace(kept, mark=_mark(errand, draws))
 
-    def displaced(self, kept: Placed, draws: np.ndarray) -> Placed:
-        """Return an episode with the thing at rest elsewhere, by three uniform draws; leave it loaded."""
-        place = _between(self.scene.place.low, self.scene.place.high, draws)
-        self.load(replace(kept, place=place))
-        if self.scene.joint is None:
-            self.data.qpos[ROBOT_POSITIONS : ROBOT_POSITIONS + 3] = place
-            self.data.qvel[ROBOT_POSITIONS:] = 0.0
-        mujoco.mj_kinematics(self.model, self.data)
-        return Placed(self._state(), place, kept.mark)
-
     def load(self, kept: Placed) -> None:
         """Load an episode."""
         if self.scene.joint is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from adahi_lab.evaluation.loaded_policies import Policies
 from adahi_lab.evaluation.rollout import Log, rollout
-from adahi_lab.evaluation.swaps import OTHER_EPISODES, Swap, SwappedWorld
+from adahi_lab.evaluation.swaps import OTHER_EPISODES, DriftingWorld, Swap, SwappedWorld
 from adahi_lab.tasks import make
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.vqbet.code_policy import CodePolicy
@@ -51,18 +51,26 @@ def test_only_what_is_done_after_the_change_is_a_success(name: str) -> None:
     assert world.done[1] == (name == SWAPPED[0])
 
 
-def test_a_displaced_thing_is_seen_elsewhere_and_nothing_else_changes() -> None:
-    pytest.importorskip("metaworld")
-    world, plain = SwappedWorld("metaworld", Swap(3, what="thing")), make("metaworld")
-    names = world.spec.state_names
-    things = [index for index, name in enumerate(names) if "hand" not in name and "gripper" not in name]
-    things = [index for index in things if not names[index].startswith("scene_is")]
-    assert world.pushed_at is None
-    np.testing.assert_array_equal(stepped(world, 2), stepped(plain, 2))
-    moved = np.abs(stepped(world, 3) - stepped(plain, 3))
-    assert (moved[:, things].max(axis=1) > 0.01).all()
-    assert not np.delete(moved, things, axis=1).any()
-    np.testing.assert_array_equal(world.goal, plain.goal)
+def test_goals_that_move_stay_at_their_distance_and_only_the_target_sees_it() -> None:
+    world, plain = DriftingWorld(make("ball_instructed"), 0.1), make("ball_instructed")
+    np.testing.assert_array_equal(stepped(world, 5), stepped(plain, 5))
+    moved, distance = world.goal - plain.goal, np.linalg.norm(plain.goal, axis=1)
+    np.testing.assert_allclose(np.linalg.norm(world.goal, axis=1), distance, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(moved, axis=1), 0.025, rtol=5e-3)
+    left = np.stack([-plain.goal[:, 1], plain.goal[:, 0]], axis=1)
+    assert ((moved * left).sum(axis=1) > 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("task", "speed", "message"),
+    [
+        ("ball", 0.1, "drift: 0.1, must be 0 for ball"),
+        ("ball_instructed", 2.0, "drift: 2.0, must be from 0 to 1"),
+    ],
+)
+def test_goals_that_cannot_move_so_are_refused(task: str, speed: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DriftingWorld(make(task), speed)
 
 
 @pytest.mark.parametrize(
