@@ -23,6 +23,7 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.robot import command_sinks, controller_watch
+from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.controller_watch import PARTICIPANT
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from adahi_ros.safety.holds import Hold, State
@@ -284,6 +285,22 @@ def test_a_base_beside_a_recorder_that_comes_is_braked(monkeypatch: pytest.Monke
         found[b"r" * 16] = "/echo"
         watch.compare_subscriptions()
     assert (said[0], left) == (f"other programs subscribe to /{TOPIC} than before", [True])
+
+
+@pytest.mark.parametrize(
+    ("off", "left"),
+    [("/arm", [("/arm/joint_trajectory", False)]), ("/gripper", [("/base/cmd_vel", True)])],
+)
+def test_a_base_is_braked_where_another_controller_is_off(off: str, left: list[tuple[str, bool]]) -> None:
+    """One that is off and commands no known topic may be that of a topic of another name."""
+    found: list[tuple[str, bool]] = []
+    publisher: Any = SimpleNamespace(
+        _joints={"/arm/joint_trajectory": [], "/base/cmd_vel": []},
+        _controllers=SimpleNamespace(unnamed=lambda: ["/base/cmd_vel"]),
+        _leave=lambda topic, follows: found.append((topic, follows)),
+    )
+    CommandPublisher.leave_controller(publisher, off)
+    assert found == left
 
 
 @pytest.mark.parametrize("recorder", [False, True])

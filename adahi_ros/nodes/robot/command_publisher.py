@@ -253,10 +253,9 @@ class CommandPublisher:
                     sink.send(part, stamp_ns, curve)
         fault = next((sink.fault for sink in self._sinks if sink.fault), "")
         stuck = self.commands.sink(fault, time.monotonic()).record
-        if stuck is not None:
-            self._publish_state(stuck)
-        if outgoing.record is not None:
-            self._publish_state(outgoing.record)
+        for record in (stuck, outgoing.record):
+            if record is not None:
+                self._publish_state(record)
         if not (self.guard.active or self.guard.moving):
             self._controllers.end()
             for topic in self._topics:
@@ -287,11 +286,12 @@ class CommandPublisher:
     def leave_controller(self, name: str) -> None:
         """Send nothing more to a controller that is off, by its full name; its topic may be remapped.
 
-        Without a name hardware is off: to none, but velocities that are followed are braked.
+        Without a name hardware is off. Then, and where its topic is not known, velocities are braked, as they
+        may be followed.
         """
         named = [topic for topic in self._joints if name in ("", topic.rpartition("/")[0])]
         for topic in named or self._controllers.unnamed():
-            self._leave(topic, follows=not name)
+            self._leave(topic, follows=not (name and named))
 
     def _reaches(self) -> bool:
         return all(topic.reaches() for topic in self._topics)
