@@ -252,8 +252,8 @@ class ControlLoop(ControlStep):
         """See `ControlStep`.
 
         Raises:
-            DraftError: the policy proposes no valid action; there is no command, and the observation does
-                not count.
+            DraftError: the policy proposes no valid action; the robot is held for this step, and the
+                observation does not count.
         """
         try:
             step = self.controller.begin(
@@ -266,6 +266,7 @@ class ControlLoop(ControlStep):
             )
         except ValueError as error:
             self.totals.undrafted += 1
+            self._commands.command(self._commands.limit(None, observation), observation)
             raise DraftError(str(error)) from error
         active = ActiveStep(observation, step, received_s, 1e3 * (self._clock() - received_s))
         self._commands.observed()

@@ -71,8 +71,8 @@ class Event(Enum):
     DRIVER_FOUND = "what was missing of the driver arrives, and it runs, while the node is active"
     DRIVER_FAULT = (
         "the driver reports another state than running, is silent or ends, or another program publishes "
-        "its state; while the node is active or brakes, a controller ends, starts, is silent, is slow, lacks "
-        "a joint or has another time"
+        "its state; while the node is active or brakes, a controller ends, starts in motion, is silent, is "
+        "slow, lacks a joint or has another time"
     )
     DRIVER_RUNS = "the driver runs"
     COMMANDED_TWICE = "another program publishes on the command topic, or has a goal on its controller"

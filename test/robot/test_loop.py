@@ -140,6 +140,7 @@ def test_an_observation_without_a_sound_proposal_leaves_no_trace(make_robot: Mak
             robot.show(replace(robot.observation(1, step), stamp_ns=step + 1, values=values))
             robot.pass_time(PERIOD_S)
     assert disturbed.loop.totals.undrafted == 20
+    assert (plain.commands.withheld, disturbed.commands.withheld) == (0, 20)  # a base must not go on
     assert [record.action for record in plain.records] == [record.action for record in disturbed.records]
     transmitted = [record.transmitted for record in plain.records]
     assert transmitted == [record.transmitted for record in disturbed.records]
