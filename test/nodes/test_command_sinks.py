@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -147,6 +148,17 @@ def test_a_twist_bears_the_time_of_its_sending(observer: Observer, stamp_ns: int
     stamp = from_stamp(sent(observer, "twist", stamp_ns).header.stamp)
     assert before_ns <= stamp <= observer.node.get_clock().now().nanoseconds
     assert from_stamp(sent(observer, "twist", stamp_ns, lockstep=True).header.stamp) == stamp_ns
+
+
+@pytest.mark.parametrize(("name", "waits"), [("twist", True), ("joint_trajectory", False)])
+def test_a_base_gets_its_last_zero_before_the_publisher_ends(name: str, waits: bool) -> None:
+    what, node = Commanded.alike(*((AXES, "velocities") if waits else (JOINTS, "positions"))), Mock()
+    messages = message_sink(INTERFACES[name], what, {"frame_id": FRAME})
+    sink = TopicSink(node, "command", what, messages, PERIOD_S, ExitStack())
+    sink._out = node.out
+    sink.close()
+    ends = [call[0] for call in node.mock_calls if call[0] in ("out.wait_for_all_acked", "destroy_publisher")]
+    assert ends == ["out.wait_for_all_acked"] * waits + ["destroy_publisher"]
 
 
 def test_a_curve_is_sent_with_its_stamp_but_not_in_lockstep(observer: Observer) -> None:

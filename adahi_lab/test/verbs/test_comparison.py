@@ -44,9 +44,8 @@ def test_evaluate_swaps_goals_where_the_task_allows_it(
     assert written["swap"] == {"step": 25, "push": False}
     assert "goals change at step 25, no push" in " ".join(result.output.split())
     assert "drift: 0.1, must be left out with --swap" in fails(*shipped, "--drift", 0.1)
-    moving, written = measured(*shipped[:-2], "--drift", 0.02)
+    _, written = measured(*shipped[:-2], "--drift", 0.02)
     assert written["drift"] == 0.02
-    assert "goals move at 0.02 m/s" in " ".join(moving.output.split())
 
 
 def test_evaluate_counts_every_request_across_a_link(measured: Measured, fails: Fails) -> None:

@@ -146,8 +146,10 @@ class TopicSink:
         return new
 
     def close(self) -> None:
-        """End the publisher."""
+        """End the publisher; before that, for a second at most, a slow base gets its last velocity of 0."""
         if self._out is not None:
+            if self._what.field != "positions":
+                self._out.wait_for_all_acked(Duration(seconds=LONGEST_MATCH_S))
             self._node.destroy_publisher(self._out)
             self._out, self._matched, self._seen, self._unacked_s = None, 0, 0, math.inf
 

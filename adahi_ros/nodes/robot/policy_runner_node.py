@@ -100,8 +100,7 @@ class PolicyRunnerNode(Node):
         self._instruction: Publisher | None = None  # of a goal that has one
         name = values.policy_node
         self._policy = PolicyNode(self, name)
-        switch = values.controller, values.instead_of, self._policy.given_up
-        self._switch = ControllerSwitch(self, *switch)
+        self._switch = ControllerSwitch(self, values.controller, values.instead_of, self._policy.given_up)
         self._heartbeat = HeartbeatPublisher(self)
         deep = QoSProfile(depth=STATUS_DEPTH)
         self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
