@@ -130,7 +130,6 @@ def evaluate(
     found = setup.calibrated(task, files, workers, names)
     with episode_bars(names, episodes) as move:
         comparison = Comparison(task, files, found, seed, link, swapped, action_noise, drift)
-        comparison.world()  # raises errors before a run
         figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, move, against)
     change = f", goals change at step {swap}, {'' if push else 'no '}push" if swap else ""
     change += f", goals move at {drift:g} m/s" if drift else ""

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 
 from adahi_lab.datasets.trajectories import Trajectories
 
 Z95 = 1.959963984540054
 LEVEL = 0.05  # a difference with a smaller probability by chance is significant
+MARGIN = 0.03  # of success: a method that is worse by less is no worse
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
@@ -33,11 +35,13 @@ class Paired(NamedTuple):
     Attributes:
         only_this, only_other: episodes in which one alone succeeds.
         p: probability that they are as far apart, or farther, by chance.
+        no_worse: probability of this result, or a better one, where this method is worse by `MARGIN`.
     """
 
     only_this: int
     only_other: int
     p: float
+    no_worse: float = 1.0
 
     def __str__(self) -> str:
         """Return a cell of a table."""
@@ -45,9 +49,9 @@ class Paired(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Whether this method is better than the other, worse, or neither at the level of 5 %."""
+        """Whether this method is better than the other, worse, no worse, or nothing of that at 5 %."""
         if self.p >= LEVEL:
-            return "undecided"
+            return "no worse" if self.no_worse < LEVEL else "undecided"
         return "better" if self.only_this > self.only_other else "worse"
 
 
@@ -60,7 +64,31 @@ def mcnemar(this: np.ndarray, other: np.ndarray) -> Paired:
     """
     only_this, only_other = int((this & ~other).sum()), int((other & ~this).sum())
     apart = only_this + only_other
-    return Paired(only_this, only_other, float(binomtest(only_this, apart).pvalue) if apart else 1.0)
+    p = float(binomtest(only_this, apart).pvalue) if apart else 1.0
+    return Paired(only_this, only_other, p, no_worse(only_this, only_other, len(this)) if len(this) else 1.0)
+
+
+def no_worse(only_this: int, only_other: int, episodes: int) -> float:
+    """Return the one-sided p of the hypothesis that one method is worse than another by `MARGIN` or more.
+
+    The score test of a difference of paired shares (Tango, 1998), from the episodes in which one alone
+    succeeds.
+    """
+    # The likeliest share of episodes that only the other wins, if it wins more by the margin.
+    linear = -only_this - only_other - (2 * episodes - only_this + only_other) * MARGIN
+    constant = only_other * MARGIN * (1.0 + MARGIN)
+    share = (math.sqrt(linear**2 - 8 * episodes * constant) - linear) / (4 * episodes)
+    variance = episodes * (2.0 * share - MARGIN - MARGIN**2)
+    return float(norm.sf((only_this - only_other + episodes * MARGIN) / math.sqrt(variance)))
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Return the p values of several tests, adjusted for their number (Holm, 1979)."""
+    order, least, adjusted = np.argsort(p), 0.0, [1.0] * len(p)
+    for rank, place in enumerate(order):
+        least = max(least, min(1.0, (len(p) - rank) * p[place]))
+        adjusted[place] = least
+    return adjusted
 
 
 def transmission_rate(transmitted: np.ndarray, active: np.ndarray) -> float:

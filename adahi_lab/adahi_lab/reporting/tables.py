@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich import box
 from rich.table import Table
 
 from adahi_lab.calibration.parameter_file import Calibration
-from adahi_lab.evaluation.metrics import Paired
+from adahi_lab.evaluation.metrics import MARGIN, Paired, holm
 from adahi_lab.evaluation.step_costs import StepCost
 from adahi_lab.figures import Figures
 from adahi_lab.methods.methods import METHODS
@@ -109,18 +109,24 @@ def paired_table(figures: Mapping[str, Figures]) -> Table | None:
     if not pairs:
         return None
     reference = METHODS[next(iter(pairs.values()))["method"]].label
-    title = f"against {reference}, by McNemar's exact test"
-    table = narrow_table(title, ("method",), ("it alone", "that alone", "p", "is"))
-    for name, pair in pairs.items():
-        found = _paired(pair)
-        table.add_row(
-            METHODS[name].label,
-            str(found.only_this),
-            str(found.only_other),
-            probability(found.p),
-            found.verdict,
-        )
+    headings = ("it alone", "that alone", "p", "no worse,\np", "is")
+    table = narrow_table(f"against {reference}", ("method",), headings)
+    for name, found in zip(pairs, _together(pairs.values()), strict=True):
+        alone = str(found.only_this), str(found.only_other)
+        both = probability(found.p), probability(found.no_worse)
+        table.add_row(METHODS[name].label, *alone, *both, found.verdict)
+    table.caption = (
+        f"p: McNemar's exact test; no worse: by less than {MARGIN:g}, Tango's one-sided score test; both "
+        "adjusted for all rows by Holm"
+    )
     return table
+
+
+def _together(pairs: Iterable[Figures]) -> list[Paired]:
+    """Return comparisons with p values that are adjusted for their number."""
+    found = [_paired(pair) for pair in pairs]
+    adjusted = zip(holm([each.p for each in found]), holm([each.no_worse for each in found]), strict=True)
+    return [each._replace(p=p, no_worse=least) for each, (p, least) in zip(found, adjusted, strict=True)]
 
 
 def standing_table(figures: Mapping[str, Figures], title: str) -> Table:
@@ -143,14 +149,14 @@ def standing_table(figures: Mapping[str, Figures], title: str) -> Table:
         )
     reference = next((f["against"]["method"] for f in figures.values() if f["against"]), None)
     table.caption = (
-        f"vs: + better, - worse, ? undecided, by McNemar's exact test at 5 %; ref: "
+        f"vs: + better, - worse, = no worse, ? undecided, each at 5 %; ref: "
         f"{'none' if reference is None else METHODS[reference].label}; random: a random gate in the gate's "
         "place, at the same rate. calls, kB of requests and replies: per episode; weights: on the robot"
     )
     return table
 
 
-SIGNS = {"better": "+", "worse": "-", "undecided": "?"}
+SIGNS = {"better": "+", "worse": "-", "no worse": "=", "undecided": "?"}
 
 
 def _sign(pair: Figures | None) -> str:
@@ -158,7 +164,7 @@ def _sign(pair: Figures | None) -> str:
 
 
 def _paired(pair: Figures) -> Paired:
-    return Paired(pair["only_this"], pair["only_other"], pair["p"])
+    return Paired(**{name: pair[name] for name in Paired._fields if name in pair})  # earlier ones have fewer
 
 
 def probability(p: float) -> str:

@@ -7,8 +7,12 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from adahi_lab.evaluation.metrics import (
+    LEVEL,
+    MARGIN,
     area_under,
+    holm,
     mcnemar,
+    no_worse,
     transmission_rate,
     true_skip_ratio,
     wilson_interval,
@@ -33,7 +37,7 @@ def successes(only_this: int, only_other: int, both: int = 0, neither: int = 0) 
     [
         (0, 0, 1.0, "undecided"),
         (3, 3, 1.0, "undecided"),
-        (5, 0, 2 / 2**5, "undecided"),
+        (5, 0, 2 / 2**5, "no worse"),
         (6, 0, 2 / 2**6, "better"),
         (0, 6, 2 / 2**6, "worse"),
         (1, 8, 2 * (1 + 9) / 2**9, "worse"),
@@ -47,6 +51,26 @@ def test_a_coin_decides_where_one_alone_succeeds(
         assert (found.only_this, found.only_other) == (only_this, only_other)
         assert found.p == pytest.approx(p)
         assert found.verdict == verdict
+
+
+def test_one_that_is_worse_by_the_margin_is_rarely_no_worse() -> None:
+    """Of 600 episodes, as often as the test allows; one that is as good mostly is no worse."""
+    draws = np.random.default_rng(0)
+    shares = {least: [0.04 - least, 0.04, 0.9, 0.02 + least] for least in (MARGIN, 0.0)}
+    found = {
+        least: np.mean(
+            [no_worse(each[0], each[1], 600) < LEVEL for each in draws.multinomial(600, kinds, 2000)]
+        )
+        for least, kinds in shares.items()
+    }
+    assert 0.03 < found[MARGIN] < 0.07
+    assert found[0.0] > 0.7
+    assert mcnemar(*successes(8, 8, 500, 84)).verdict == "no worse"
+
+
+def test_holm_multiplies_the_smallest_most() -> None:
+    assert holm([0.03, 0.01, 0.04, 0.9]) == pytest.approx([0.09, 0.04, 0.09, 0.9])
+    assert holm([]) == []
 
 
 # Two episodes of three and two steps; the row past an episode's end counts for nothing.

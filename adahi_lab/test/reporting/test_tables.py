@@ -40,19 +40,21 @@ def width(table: Table) -> int:
 
 
 def test_methods_episode_by_episode() -> None:
-    pairs = {"adahi": (3, 20, 0.0004), "plan_4": (9, 7, 0.8036), "random": (0, 6, 0.03125)}
+    """Probabilities are adjusted for the three of them."""
+    pairs = {"adahi": (3, 20, 0.0001, 0.9), "plan_4": (9, 7, 0.8036, 0.01), "random": (0, 6, 0.03125, 0.2)}
+    names = "only_this", "only_other", "p", "no_worse"
     figures = {
-        name: {"against": {"method": "target", "only_this": this, "only_other": other, "p": p}}
-        for name, (this, other, p) in pairs.items()
+        name: {"against": {"method": "target", **dict(zip(names, pair, strict=True))}}
+        for name, pair in pairs.items()
     }
     table = tables.paired_table({"target": {"against": None}, **figures})
     assert table is not None
-    assert str(table.title).startswith("against Target only, ")
-    assert headings(table) == ["method", "it alone", "that alone", "p", "is"]
+    assert table.title == "against Target only"
+    assert headings(table) == ["method", "it alone", "that alone", "p", "no worse,\np", "is"]
     assert [str(cell) for cell in table.columns[0].cells] == ["ADAHI", "Plan/4", "Random"]
-    assert row(table, "ADAHI")[1:] == ["3", "20", "< .001", "worse"]
-    assert row(table, "Plan/4")[1:] == ["9", "7", "0.804", "undecided"]
-    assert row(table, "Random")[1:] == ["0", "6", "0.031", "worse"]
+    assert row(table, "ADAHI")[1:] == ["3", "20", "< .001", "0.900", "worse"]
+    assert row(table, "Plan/4")[1:] == ["9", "7", "0.804", "0.030", "no worse"]
+    assert row(table, "Random")[1:] == ["0", "6", "0.062", "0.400", "undecided"]
     assert width(table) <= 80
     assert tables.paired_table({"target": {"against": None}, "hybrid": {}}) is None
 
@@ -62,7 +64,7 @@ def test_a_long_name_of_a_method_takes_nothing_from_its_figures(shown: Shown) ->
     pair = {"method": "target", "only_this": 3, "only_other": 20, "p": 0.0004}
     table = tables.paired_table({"target": {"against": None}, name: {"against": pair}})
     printed = shown(table)
-    assert re.search(r" 3 +20 +< \.001 +worse\n", printed)
+    assert re.search(r" 3 +20 +< \.001 +1\.000 +worse\n", printed)
     assert name in "".join(line.split(" ")[0] for line in printed.splitlines())
     printed = shown(tables.method_table({name: FIGURES}, "ball"))
     assert re.search(r" 0\.900 +0\.80-0\.95 +0\.612 +28\.0 +0\.000 +0\.250\n", printed)
