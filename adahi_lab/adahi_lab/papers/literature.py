@@ -54,6 +54,10 @@ class PaperMethod(Schema):
         lines: of the table; none where it has no effect in a world without a link or a camera.
         option: by which it is used, where there are no lines.
         why: reason why there are no lines.
+        says: the figures of its abstract, if it has a row in the table of figures.
+        here: ours.
+        because: why they differ.
+        by: the commands that make ours.
     """
 
     name: str
@@ -67,8 +71,18 @@ class PaperMethod(Schema):
     lines: Listed[Line] = ()
     option: str = ""
     why: str = ""
+    says: str = ""
+    here: str = ""
+    because: str = ""
+    by: Listed[str] = ()
 
     def __post_init__(self) -> None:
+        for name in ("here", "because", "by"):
+            if bool(getattr(self, name)) != bool(self.says):
+                allowed = "be given" if self.says else "be left out"
+                raise ValueError(
+                    f"{name}: {getattr(self, name)!r}, must {allowed} where says is {self.says!r}"
+                )
         if (self.fidelity == PUBLISHED) == bool(self.differs):
             allowed = "be empty" if self.differs else "say what differs from the paper"
             raise ValueError(f"differs: {self.differs!r}, must {allowed} where it is {self.fidelity}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,17 @@ def test_every_page_of_a_method_is_found_from_the_table() -> None:
     page = asset("docs/research/methods.md").read_text()
     for each in asset("docs/research/methods").glob("*.md"):
         assert re.search(rf"^\| \[[^]]+\]\(methods/{each.name}\) \|", page, re.MULTILINE), each.name
+
+
+@pytest.mark.parametrize("method", [each for each in LITERATURE if each.says], ids=lambda each: each.name)
+def test_the_table_of_figures_is_the_verbs_and_its_commands_exist(method: PaperMethod) -> None:
+    table = asset("docs/research/tables/papers.md").read_text()
+    row = next(line for line in table.splitlines() if line.startswith(f"| {method.name} |"))
+    assert all(text in row for text in (method.says, method.here, method.because, *method.by))
+    for program, *words in map(str.split, method.by):
+        assert find_spec(words[1]) if program == "python" else program == "adahi"
+    with pytest.raises(ValueError, match=r"^here: '', must be given where says is"):
+        replace(method, here="")
 
 
 @pytest.mark.parametrize("method", LITERATURE, ids=lambda method: method.name)
