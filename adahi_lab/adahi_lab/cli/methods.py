@@ -31,7 +31,7 @@ def methods(
         table = narrow_table("papers' figures and ours, on other policies, tasks and machines", columns, ())
         for each in known:
             if each.says:
-                table.add_row(each.name, each.says, each.here, each.because, "\n".join(each.by))
+                table.add_row(each.name, each.says, each.here, each.because, "; ".join(each.by))
         console.print(table)
         return
     for each in known:
