@@ -150,15 +150,22 @@ def test_a_twist_bears_the_time_of_its_sending(observer: Observer, stamp_ns: int
     assert from_stamp(sent(observer, "twist", stamp_ns, lockstep=True).header.stamp) == stamp_ns
 
 
-@pytest.mark.parametrize(("name", "waits"), [("twist", True), ("joint_trajectory", False)])
-def test_a_base_gets_its_last_zero_before_the_publisher_ends(name: str, waits: bool) -> None:
-    what, node = Commanded.alike(*((AXES, "velocities") if waits else (JOINTS, "positions"))), Mock()
-    messages = message_sink(INTERFACES[name], what, {"frame_id": FRAME})
+@pytest.mark.parametrize(
+    ("field", "last", "repeated"), [("velocities", 0.0, 2), ("velocities", 1.0, 0), ("positions", 0.0, 0)]
+)
+def test_a_base_gets_its_last_zero_before_the_publisher_ends(field: str, last: float, repeated: int) -> None:
+    kind, names = ("twist", AXES) if field == "velocities" else ("joint_trajectory", JOINTS)
+    what, node = Commanded.alike(names, field), Mock()
+    messages = message_sink(INTERFACES[kind], what, {"frame_id": FRAME})
+    node.out.wait_for_all_acked.side_effect = [False] * repeated + [True]
+    node.get_clock().now().nanoseconds = 1
     sink = TopicSink(node, "command", what, messages, PERIOD_S, ExitStack())
     sink._out = node.out
+    sink.send(np.full(2, last), 0)
+    sent = node.out.publish.call_args
     sink.close()
-    ends = [call[0] for call in node.mock_calls if call[0] in ("out.wait_for_all_acked", "destroy_publisher")]
-    assert ends == ["out.wait_for_all_acked"] * waits + ["destroy_publisher"]
+    assert node.out.publish.call_args_list == [sent] * (1 + repeated)
+    node.destroy_publisher.assert_called_once_with(node.out)
 
 
 def test_a_curve_is_sent_with_its_stamp_but_not_in_lockstep(observer: Observer) -> None:

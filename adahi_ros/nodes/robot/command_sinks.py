@@ -94,6 +94,7 @@ class TopicSink:
         self._period_s = period_s
         self._kind = message_type(messages.kind)
         self._out: Any = None
+        self._zero: Any = None  # the last command, if it stops velocities or efforts
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
         self._unacked_s = math.inf  # since when not all is acknowledged
@@ -146,12 +147,16 @@ class TopicSink:
         return new
 
     def close(self) -> None:
-        """End the publisher; before that, for a second at most, a slow base gets its last velocity of 0."""
+        """End the publisher; before that, for a second at most, repeat a last 0 until a base has it."""
         if self._out is not None:
-            if self._what.field != "positions":
-                self._out.wait_for_all_acked(Duration(seconds=LONGEST_MATCH_S))
+            end_s, soon = time.monotonic() + LONGEST_MATCH_S, Duration(seconds=FAR_END_S)
+            while self._zero is not None and not self._out.wait_for_all_acked(soon):
+                if time.monotonic() > end_s:
+                    break
+                self._out.publish(self._zero)  # DDS by itself sends a lost one again after seconds
             self._node.destroy_publisher(self._out)
-            self._out, self._matched, self._seen, self._unacked_s = None, 0, 0, math.inf
+            self._out, self._zero, self._matched, self._seen = None, None, 0, 0
+            self._unacked_s = math.inf
 
     def reaches(self) -> bool:
         """Return whether commands reach all present subscriptions.
@@ -198,7 +203,9 @@ class TopicSink:
         if self._out is not None:
             self._matched = self._out.get_subscription_count()
             self.followed.note_command(stamp_ns)
-            self._out.publish(messages.message(sent, new_message))
+            message = messages.message(sent, new_message)
+            self._zero = None if what.field == "positions" or command.any() else message
+            self._out.publish(message)
 
     def hold(self) -> None:
         """Do nothing: further commands bring the robot to rest."""
