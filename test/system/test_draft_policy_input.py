@@ -12,12 +12,14 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
 
 from adahi_ros.nodes.common.messages import to_stamp
+from adahi_ros.safety.envelope import HOLDS_AT_REST
 from test.system.stage import Scene
 
 
 def test_what_overflows_the_policy_moves_nothing(scene: Scene) -> None:
-    """The next good observation gets its command as if the one too large had never been."""
+    """The robot is held where it is commanded; the next good observation gets its command."""
     episode, robot = scene.new_episode(), scene.robot
+    stands = robot.commands[-1].points[-1].positions
     commands = len(robot.commands)
     scene.health.clear()
     stamp = robot.now()
@@ -36,7 +38,9 @@ def test_what_overflows_the_policy_moves_nothing(scene: Scene) -> None:
     scene.verifier.reply(request)
     assert robot.answer_to(episode, 1).verified
     robot.command_to(robot.answer_to(episode, 1).stamp_ns)
-    assert len(robot.commands) == commands + 1
+    assert [command.points[-1].positions for command in robot.commands[commands:-1]] == [
+        stands
+    ] * HOLDS_AT_REST
     assert np.isfinite([command.points[-1].positions for command in robot.commands]).all()
 
 
