@@ -266,11 +266,15 @@ class ControlLoop(ControlStep):
             )
         except ValueError as error:
             self.totals.undrafted += 1
-            self._commands.command(self._commands.limit(None, observation), observation)
+            self._commands.command(self._without_action(observation), observation)
             raise DraftError(str(error)) from error
         active = ActiveStep(observation, step, received_s, 1e3 * (self._clock() - received_s))
         self._commands.observed()
         return active
+
+    def _without_action(self, observation: Observation) -> Outgoing:
+        """Return the commands of a step without an action of the policy: the arm is held."""
+        return self._commands.limit(None, observation)
 
     def decide(self, active: ActiveStep) -> Outcome | None:
         """See `ControlStep`."""

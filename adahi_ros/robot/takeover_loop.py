@@ -93,6 +93,9 @@ class TakeoverLoop(ControlLoop):
     def _is_unattended(self) -> bool:
         return not self._person.drives and super()._is_unattended()
 
+    def _without_action(self, observation: Observation) -> Outgoing:
+        return self._person.limit(observation) if self._driven else super()._without_action(observation)
+
     def decide(self, active: ActiveStep) -> Outcome | None:
         """See `ControlStep`."""
         return Outcome(None, Reason.PERSON) if self._driven else super().decide(active)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adahi_ros.contract.assembler import Observation
+from adahi_ros.robot.outcomes import DraftError
 from adahi_ros.safety.permission import Press
 from adahi_ros.safety.takeover import COMMAND, ENDS, SIGNAL
 from test.robot.conftest import PERIOD_S
@@ -137,6 +139,29 @@ def test_a_command_without_numbers_moves_nothing(robot: Teleoperated, bad: float
     assert not record.action
     assert "no usable teleop_command" in record.message
     assert np.abs(robot.arm.at - at).max() <= STEP
+
+
+def test_a_policy_that_fails_now_and_then_does_not_keep_a_person_from_driving(
+    robot: Teleoperated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robot.drive(8)
+    at, begin, fails = robot.arm.at.copy(), robot.loop.controller.begin, [False]
+
+    def every_other(*given: Any, **named: Any) -> Any:
+        fails[0] = not fails[0]
+        if fails[0]:
+            raise ValueError("no action")
+        return begin(*given, **named)
+
+    monkeypatch.setattr(robot.loop.controller, "begin", every_other)
+    for _ in range(20):
+        robot.press(True)
+        robot.command(-0.02)
+        with suppress(DraftError):
+            robot.go(1)
+        if fails[0]:
+            robot.pass_time(PERIOD_S)
+    np.testing.assert_allclose(robot.arm.at, at - 0.4, atol=0.05)
 
 
 def test_an_unnamed_entry_stays(robot: Teleoperated) -> None:

@@ -148,12 +148,13 @@ class DraftPolicyNode(ManagedNode):
 
     def hold_still(self) -> None:
         """Bring the robot to rest, because the node ends; log the counts of its steps."""
-        if self._condition.active and (totals := self._loop.totals).steps:
+        was_active = self._condition.active
+        self._close()
+        if was_active and (totals := self._loop.totals).steps:
             shares = f"{totals.transmitted} transmitted, {totals.verified} verified"
             self.get_logger().info(f"over: {totals.steps} steps, {shares}")
             if self._transport.figures:
-                self.get_logger().info(f"verifiers: {json.dumps(self._transport.figures)}")
-        self._close()
+                self.get_logger().info(f"verifiers: {json.dumps(self._transport.figures, default=str)}")
 
     def _open(self, values: DraftPolicyParameters) -> None:
         policy, contract = policy_and_contract(values)
