@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from typing import Any
 from unittest.mock import Mock
@@ -150,22 +151,69 @@ def test_a_twist_bears_the_time_of_its_sending(observer: Observer, stamp_ns: int
     assert from_stamp(sent(observer, "twist", stamp_ns, lockstep=True).header.stamp) == stamp_ns
 
 
+def sink_to(out: Mock, field: str = "velocities") -> TopicSink:
+    kind, names = ("twist", AXES) if field == "velocities" else ("joint_trajectory", JOINTS)
+    what, node = Commanded.alike(names, field), Mock()
+    node.get_clock().now().nanoseconds = 1
+    out.get_subscription_count.return_value = 1
+    messages = message_sink(INTERFACES[kind], what, {"frame_id": FRAME})
+    sink = TopicSink(node, "command", what, messages, PERIOD_S, ExitStack())
+    sink._out = out
+    return sink
+
+
 @pytest.mark.parametrize(
     ("field", "last", "repeated"), [("velocities", 0.0, 2), ("velocities", 1.0, 0), ("positions", 0.0, 0)]
 )
 def test_a_base_gets_its_last_zero_before_the_publisher_ends(field: str, last: float, repeated: int) -> None:
-    kind, names = ("twist", AXES) if field == "velocities" else ("joint_trajectory", JOINTS)
-    what, node = Commanded.alike(names, field), Mock()
-    messages = message_sink(INTERFACES[kind], what, {"frame_id": FRAME})
-    node.out.wait_for_all_acked.side_effect = [False] * repeated + [True]
-    node.get_clock().now().nanoseconds = 1
-    sink = TopicSink(node, "command", what, messages, PERIOD_S, ExitStack())
-    sink._out = node.out
+    out = Mock()
+    out.wait_for_all_acked.side_effect = [False] * repeated + [True]
+    sink = sink_to(out, field)
     sink.send(np.full(2, last), 0)
-    sent = node.out.publish.call_args
     sink.close()
-    assert node.out.publish.call_args_list == [sent] * (1 + repeated)
-    node.destroy_publisher.assert_called_once_with(node.out)
+    assert out.publish.call_count == 1 + repeated
+    assert out.publish.call_args == out.publish.call_args_list[0]
+    sink._node.destroy_publisher.assert_called_once_with(out)
+
+
+def test_a_last_zero_is_repeated_for_a_second_until_it_arrives_and_to_who_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s, out = 100.0, Mock()
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    sink = sink_to(out)
+    sink.count_subscriptions()
+
+    def repeats(after_s: float, acked: bool = True) -> bool:
+        nonlocal now_s
+        now_s, before = now_s + after_s, out.publish.call_count
+        out.wait_for_all_acked.return_value = acked
+        sink.repeat_zero()
+        return bool(out.publish.call_count > before)
+
+    sink.send(np.ones(2), 0)
+    assert not repeats(0.1, acked=False)
+    sink.send(np.zeros(2), 0)
+    assert (repeats(0.9), repeats(0.2), repeats(1.0, acked=False)) == (True, False, True)
+    for count in (0, 1):  # the link is back, or a relay
+        out.get_subscription_count.return_value = count
+        sink.count_subscriptions()
+    assert (repeats(0.9), repeats(0.2)) == (True, False)
+    sink.leave(False)
+    assert not repeats(0.0, acked=False)
+
+
+@pytest.mark.parametrize(
+    ("field", "stops"), [("velocities", True), ("velocities", False), ("positions", True)]
+)
+def test_a_base_is_stopped_at_once_where_its_controller_ends(field: str, stops: bool) -> None:
+    out = Mock()
+    sink = sink_to(out, field)
+    sink.send(np.ones(2), 0)
+    sink.leave(stops)
+    stopped = out.publish.call_args[0][0]
+    assert out.publish.call_count == 1 + (stops and field == "velocities")
+    assert field == "positions" or (stopped.twist.linear.x == 0.0) == stops
 
 
 def test_a_curve_is_sent_with_its_stamp_but_not_in_lockstep(observer: Observer) -> None:

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 import numpy as np
 from adahi_msgs.msg import SafetyState
@@ -105,7 +106,7 @@ class CommandPublisher:
             lambda: self.guard.active,
             permission.holds,
             self.brake_if_held,
-            self._leave,
+            partial(self._leave, stops=False),
             opened,
         )
         states = {node.resolve_topic_name(topic) for topic in measured.topics.values()}
@@ -210,6 +211,8 @@ class CommandPublisher:
         """Hold the robot if due; called every control period, and when the permission changes."""
         for topic in self._topics:
             topic.count_subscriptions()
+            if not self.others.commanded:
+                topic.repeat_zero()
         self._controllers.compare_subscriptions()
         self._brake(self.commands.brake_if_held, self.guard.active)
 
@@ -273,15 +276,19 @@ class CommandPublisher:
         stamp_ns = max(AT_ONCE, self._origin_ns + round(found.times_s[0] * NANOSECONDS))  # a new simulation
         return stamp_ns, [Curve(times_s, at.T, to.T) for at, to in zip(places, speeds, strict=True)]
 
-    def _leave(self, topic: str, follows: bool = False, misses_s: float = 0.0) -> None:
+    def _leave(self, topic: str, follows: bool = False, misses_s: float = 0.0, stops: bool = True) -> None:
         """Send a topic nothing until motion begins; but brake velocities that its controller follows.
 
-        For `misses_s` its controller may miss commands: motion begins later.
+        Else they are stopped at once, as another one may follow them, unless they are another program's. For
+        `misses_s` its controller may miss commands: motion begins later.
         """
         if topic in self._joints:
             entries = np.isin(self._names, self._joints[topic])
             begins_s = time.monotonic() + misses_s
             self.guard.leave(entries & self._positions if follows else entries, begins_s)
+            for sink in self._topics:
+                if self._node.resolve_topic_name(sink.topic) == topic and not follows:
+                    sink.leave(stops)
 
     def leave_controller(self, name: str) -> None:
         """Send nothing more to a controller that is off, by its full name; its topic may be remapped.

@@ -27,6 +27,7 @@ from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.safety.followed_commands import FollowedCommands
 
 LONGEST_MATCH_S = 1.0
+REPEATED_S = 1.0  # as long a base with best effort gets its last 0, since a link may be cut
 MATCHED_S = 3.0  # until the other end knows this publisher; after a kill and a restart it takes so long
 LEASE_S = 20.0  # a program that hangs is gone for DDS by then; another one only acknowledges slowly
 FAR_END_S = 0.05  # until the other end of a new connection has it too; the first command would be lost
@@ -94,7 +95,7 @@ class TopicSink:
         self._period_s = period_s
         self._kind = message_type(messages.kind)
         self._out: Any = None
-        self._zero: Any = None  # the last command, if it stops velocities or efforts
+        self._zero_s: float | None = None  # since when velocities or efforts are commanded to be 0
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
         self._unacked_s = math.inf  # since when not all is acknowledged
@@ -141,6 +142,8 @@ class TopicSink:
         if new:
             self.followed.clear()
             self._unacked_s = math.inf
+            if self._zero_s is not None:
+                self._zero_s = time.monotonic()
             if not self._seen:  # later ones may be recorders, or are controllers that `ControllerWatch` names
                 self._new_s = time.monotonic()
         self._seen = count
@@ -150,13 +153,29 @@ class TopicSink:
         """End the publisher; before that, for a second at most, repeat a last 0 until a base has it."""
         if self._out is not None:
             end_s, soon = time.monotonic() + LONGEST_MATCH_S, Duration(seconds=FAR_END_S)
-            while self._zero is not None and not self._out.wait_for_all_acked(soon):
+            while self._zero_s is not None and not self._out.wait_for_all_acked(soon):
                 if time.monotonic() > end_s:
                     break
-                self._out.publish(self._zero)  # DDS by itself sends a lost one again after seconds
+                self._stop()  # DDS by itself sends a lost one again after seconds
             self._node.destroy_publisher(self._out)
-            self._out, self._zero, self._matched, self._seen = None, None, 0, 0
+            self._out, self._zero_s, self._matched, self._seen = None, None, 0, 0
             self._unacked_s = math.inf
+
+    def leave(self, stops: bool) -> None:
+        """Stop velocities and efforts at once, or send nothing more: its controller ended, or is another."""
+        self._zero_s = None
+        if stops and self._what.field != "positions":
+            self._stop()
+
+    def repeat_zero(self) -> None:
+        """Send a last velocity or effort of 0 again, for a second, and until it has arrived."""
+        if self._out is None or self._zero_s is None:
+            return
+        if time.monotonic() < self._zero_s + REPEATED_S or not self._out.wait_for_all_acked(Duration()):
+            self._stop()
+
+    def _stop(self) -> None:
+        self.send(np.zeros(len(self._what.names)), 0)
 
     def reaches(self) -> bool:
         """Return whether commands reach all present subscriptions.
@@ -203,9 +222,9 @@ class TopicSink:
         if self._out is not None:
             self._matched = self._out.get_subscription_count()
             self.followed.note_command(stamp_ns)
-            message = messages.message(sent, new_message)
-            self._zero = None if what.field == "positions" or command.any() else message
-            self._out.publish(message)
+            zero = what.field != "positions" and not (self._lockstep or command.any())
+            self._zero_s = (self._zero_s or time.monotonic()) if zero else None
+            self._out.publish(messages.message(sent, new_message))
 
     def hold(self) -> None:
         """Do nothing: further commands bring the robot to rest."""

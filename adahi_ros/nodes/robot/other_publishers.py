@@ -115,6 +115,11 @@ class OtherPublishers:
         counted: Callable[..., None] = with_info(received)
         return counted
 
+    @property
+    def commanded(self) -> bool:
+        """Whether another program commands the arm."""
+        return bool(self._texts.get(Event.COMMANDED_TWICE))
+
     def _close(self) -> None:
         self._closed = True
 
