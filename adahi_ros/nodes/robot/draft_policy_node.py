@@ -148,9 +148,9 @@ class DraftPolicyNode(ManagedNode):
 
     def hold_still(self) -> None:
         """Bring the robot to rest, because the node ends; log the counts of its steps."""
-        was_active = self._condition.active
+        totals = self._loop.totals if self._condition.active else None
         self._close()
-        if was_active and (totals := self._loop.totals).steps:
+        if totals is not None and totals.steps:
             shares = f"{totals.transmitted} transmitted, {totals.verified} verified"
             self.get_logger().info(f"over: {totals.steps} steps, {shares}")
             if self._transport.figures:
