@@ -47,14 +47,12 @@ class ControllerSwitch:
             return ""
         if goal := self._goals.executing():
             return f"{goal}; end it first"
-        self._switched = True  # also without a reply: then it is unknown
         return await self._switch(self._ours, self._other, wait_s, self._given_up)
 
     async def end(self, wait_s: float) -> str:
         """Switch back, if it was switched; return why that failed, empty where it did not."""
         if not self._switched:
             return ""
-        self._switched = False
         return await self._switch(self._other, self._ours, wait_s)
 
     async def _switch(self, on: str, off: str, wait_s: float, given_up: Future | None = None) -> str:
@@ -64,6 +62,7 @@ class ControllerSwitch:
             states = {controller.name: controller.state for controller in listed.controller}
             if missing := {on, off} - {"", *states}:
                 return f"controller_manager has no {min(missing)}, it has {', '.join(states) or 'none'}"
+            self._switched = on == self._ours  # also without a reply: then it is unknown
             add = [on] if on and states[on] != "active" else []
             drop = [off] if off and states[off] == "active" else []
             if not add + drop:
