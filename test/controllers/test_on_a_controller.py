@@ -31,7 +31,7 @@ from test.system.stage import DEADLINE_S, DEEP, JOINTS, Stage
 
 START = -20.0  # rad; whatever the policy wants is far from there
 SPEED, ACCELERATION, PERIOD_S = 0.6, 3.0, 0.05  # rad/s, rad/s^2, s
-LAG_S = 3.0 * PERIOD_S  # until a stop begins, until the curve follows, and the last of whole steps
+LAG_S = 4.0 * PERIOD_S  # until a stop begins, until the curve follows, after a late command, and whole steps
 HELD_S, STANDS = 0.5, 1e-3  # s, rad
 AGAIN_S, RELEASED_S = 2.0, 0.5
 WINDOW = RATE_HZ // 10
