@@ -176,7 +176,7 @@ def test_a_base_gets_its_last_zero_before_the_publisher_ends(field: str, last: f
     sink._node.destroy_publisher.assert_called_once_with(out)
 
 
-def test_a_last_zero_is_repeated_for_a_second_until_it_arrives_and_to_who_comes(
+def test_a_last_zero_is_repeated_until_it_arrives_and_to_who_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now_s, out = 100.0, Mock()

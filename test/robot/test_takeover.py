@@ -141,7 +141,7 @@ def test_a_command_without_numbers_moves_nothing(robot: Teleoperated, bad: float
     assert np.abs(robot.arm.at - at).max() <= STEP
 
 
-def test_a_policy_that_fails_now_and_then_does_not_keep_a_person_from_driving(
+def test_a_policy_that_fails_now_and_then_does_not_stop_a_person(
     robot: Teleoperated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     robot.drive(8)
