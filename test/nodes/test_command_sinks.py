@@ -173,7 +173,8 @@ def test_a_base_gets_its_last_zero_before_the_publisher_ends(field: str, last: f
     sink.close()
     assert out.publish.call_count == 1 + repeated
     assert out.publish.call_args == out.publish.call_args_list[0]
-    sink._node.destroy_publisher.assert_called_once_with(out)
+    node: Any = sink._node
+    node.destroy_publisher.assert_called_once_with(out)
 
 
 def test_a_last_zero_is_repeated_until_it_arrives_and_to_who_comes(
