@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from adahi_lab.nodes.command_inputs import INTERFACES
 from adahi_lab.nodes.observer import Observer
@@ -151,11 +153,15 @@ def test_a_twist_bears_the_time_of_its_sending(observer: Observer, stamp_ns: int
     assert from_stamp(sent(observer, "twist", stamp_ns, lockstep=True).header.stamp) == stamp_ns
 
 
-def sink_to(out: Mock, field: str = "velocities") -> TopicSink:
+def sink_to(
+    out: Mock, field: str = "velocities", reliability: ReliabilityPolicy = ReliabilityPolicy.RELIABLE
+) -> TopicSink:
     kind, names = ("twist", AXES) if field == "velocities" else ("joint_trajectory", JOINTS)
     what, node = Commanded.alike(names, field), Mock()
     node.get_clock().now().nanoseconds = 1
     out.get_subscription_count.return_value = 1
+    found = SimpleNamespace(qos_profile=QoSProfile(depth=1, reliability=reliability))
+    node.get_subscriptions_info_by_topic.return_value = [found]
     messages = message_sink(INTERFACES[kind], what, {"frame_id": FRAME})
     sink = TopicSink(node, "command", what, messages, PERIOD_S, ExitStack())
     sink._out = out
@@ -177,6 +183,17 @@ def test_a_base_gets_its_last_zero_before_the_publisher_ends(field: str, last: f
     node.destroy_publisher.assert_called_once_with(out)
 
 
+def test_a_base_with_best_effort_gets_its_last_zero_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, out = [100.0], Mock()
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(time, "sleep", lambda for_s: now_s.append(now_s.pop() + for_s))
+    sink = sink_to(out, reliability=ReliabilityPolicy.BEST_EFFORT)
+    sink.send(np.zeros(2), 0)
+    sink.close()
+    assert now_s[0] == pytest.approx(101.0, abs=0.06)
+    assert out.publish.call_count >= 20
+
+
 def test_a_last_zero_is_repeated_until_it_arrives_and_to_who_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -196,6 +213,8 @@ def test_a_last_zero_is_repeated_until_it_arrives_and_to_who_comes(
     assert not repeats(0.1, acked=False)
     sink.send(np.zeros(2), 0)
     assert (repeats(0.9), repeats(0.2), repeats(1.0, acked=False)) == (True, False, True)
+    sink.repeat_zero(anew=True)
+    assert (repeats(0.9), repeats(0.2)) == (True, False)
     for count in (0, 1):  # the link is back, or a relay
         out.get_subscription_count.return_value = count
         sink.count_subscriptions()

@@ -143,6 +143,7 @@ class CommandPublisher:
 
     def stop(self) -> None:
         """Hold the robot from now on; command no more actions."""
+        self.brake_if_held(anew=True)
         self._controllers.compare_subscriptions()
         self._brake(self.commands.stop)
 
@@ -207,12 +208,12 @@ class CommandPublisher:
         """Send the last command again for a repeated observation, unless the robot was held."""
         self._publish(self.commands.repeat(time.monotonic()), observation.stamp_ns)
 
-    def brake_if_held(self) -> None:
-        """Hold the robot if due; called every control period, and when the permission changes."""
+    def brake_if_held(self, anew: bool = False) -> None:
+        """Hold the robot if due; called every control period, and `anew` when the permission changes."""
         for topic in self._topics:
             topic.count_subscriptions()
             if not self.others.commanded:
-                topic.repeat_zero()
+                topic.repeat_zero(anew)
         self._controllers.compare_subscriptions()
         self._brake(self.commands.brake_if_held, self.guard.active)
 

@@ -152,11 +152,10 @@ class TopicSink:
     def close(self) -> None:
         """End the publisher; before that, for a second at most, repeat a last 0 until a base has it."""
         if self._out is not None:
-            end_s, soon = time.monotonic() + LONGEST_MATCH_S, Duration(seconds=FAR_END_S)
-            while self._zero_s is not None and not self._out.wait_for_all_acked(soon):
-                if time.monotonic() > end_s:
-                    break
+            end_s = time.monotonic() + LONGEST_MATCH_S
+            while self._zero_s is not None and self._repeats(not self._reliable) and time.monotonic() < end_s:
                 self._stop()  # DDS by itself sends a lost one again after seconds
+                time.sleep(FAR_END_S)
             self._node.destroy_publisher(self._out)
             self._out, self._zero_s, self._matched, self._seen = None, None, 0, 0
             self._unacked_s = math.inf
@@ -167,12 +166,24 @@ class TopicSink:
         if stops and self._what.field != "positions":
             self._stop()
 
-    def repeat_zero(self) -> None:
-        """Send a last velocity or effort of 0 again, for a second, and until it has arrived."""
-        if self._out is None or self._zero_s is None:
-            return
-        if time.monotonic() < self._zero_s + REPEATED_S or not self._out.wait_for_all_acked(Duration()):
-            self._stop()
+    def repeat_zero(self, anew: bool = False) -> None:
+        """Send a last velocity or effort of 0 again until it arrived; also for a second, `anew` from now on."""
+        if self._out is not None and self._zero_s is not None:
+            self._zero_s = time.monotonic() if anew else self._zero_s
+            if self._repeats():
+                self._stop()
+
+    def _repeats(self, long: bool = True) -> bool:
+        """Return whether a last 0 may not have arrived yet: with `long`, for a second at least."""
+        assert self._zero_s is not None
+        soon = long and time.monotonic() < self._zero_s + REPEATED_S
+        return soon or not self._out.wait_for_all_acked(Duration())
+
+    @property
+    def _reliable(self) -> bool:
+        """Whether every subscription acknowledges."""
+        found = self._node.get_subscriptions_info_by_topic(self._out.topic_name)
+        return all(each.qos_profile.reliability == ReliabilityPolicy.RELIABLE for each in found)
 
     def _stop(self) -> None:
         self.send(np.zeros(len(self._what.names)), 0)
@@ -200,8 +211,7 @@ class TopicSink:
             return False
         if now_s > self._new_s + MATCHED_S:
             return True
-        found = self._node.get_subscriptions_info_by_topic(out.topic_name)
-        return all(each.qos_profile.reliability == ReliabilityPolicy.RELIABLE for each in found)
+        return self._reliable
 
     @property
     def catches_up(self) -> bool:
