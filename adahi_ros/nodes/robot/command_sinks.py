@@ -167,7 +167,7 @@ class TopicSink:
             self._stop()
 
     def repeat_zero(self, anew: bool = False) -> None:
-        """Send a last velocity or effort of 0 again until it arrived; also for a second, `anew` from now on."""
+        """Send a last velocity or effort of 0 again until it arrived; for a second, which begins `anew`."""
         if self._out is not None and self._zero_s is not None:
             self._zero_s = time.monotonic() if anew else self._zero_s
             if self._repeats():
