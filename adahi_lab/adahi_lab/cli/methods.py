@@ -11,7 +11,6 @@ from typer import Option
 
 from adahi_lab.cli import options
 from adahi_lab.cli.output import write_json
-from adahi_lab.reporting.tables import narrow_table
 from adahi_ros.cli.terminal import console, say
 
 
@@ -23,6 +22,7 @@ def methods(
 ) -> None:
     """List the methods of papers: how near each is to its paper, how to run it, when, and its cost."""
     from adahi_lab.papers.literature import LITERATURE, known_methods
+    from adahi_lab.reporting.tables import narrow_table
 
     known = known_methods()
     write_json(json_file, {"methods": [{**asdict(each), "run": each.run} for each in known]})
