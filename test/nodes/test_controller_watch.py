@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -301,6 +302,18 @@ def test_a_base_is_braked_where_another_controller_is_off(off: str, left: list[t
     )
     CommandPublisher.leave_controller(publisher, off)
     assert found == left
+
+
+@pytest.mark.parametrize("others_command", [False, True])
+def test_a_controller_that_others_command_gets_no_zero(others_command: bool) -> None:
+    """It may execute a goal, which any message would end."""
+    sink = Mock(topic=TOPIC)
+    publisher: Any = Mock(
+        _joints={TOPIC: JOINTS}, _topics=[sink], _names=JOINTS, _others_command=others_command
+    )
+    publisher._node.resolve_topic_name = str
+    CommandPublisher._leave(publisher, TOPIC)
+    sink.leave.assert_called_once_with(not others_command)
 
 
 @pytest.mark.parametrize("recorder", [False, True])

@@ -67,7 +67,7 @@ class CommandPublisher:
     ) -> None:
         self._node = node
         self._period_s, self._hold_after_s = contract.period_s, values.safety.hold_after_s
-        self._robot_id = values.robot_id
+        self._robot_id, self._shared = values.robot_id, values.safety.shared_command
         self._action = contract.action
         self._episode: int | None = None
         self._numbered, self._lockstep = contract.episode is not None, values.command.lockstep
@@ -209,10 +209,10 @@ class CommandPublisher:
         self._publish(self.commands.repeat(time.monotonic()), observation.stamp_ns)
 
     def brake_if_held(self, anew: bool = False) -> None:
-        """Hold the robot if due; called every control period, and `anew` when the permission changes."""
+        """Hold the robot if due; called every control period, and `anew` at a deactivation."""
         for topic in self._topics:
             topic.count_subscriptions()
-            if not self.others.commanded:
+            if not self._others_command:
                 topic.repeat_zero(anew)
         self._controllers.compare_subscriptions()
         self._brake(self.commands.brake_if_held, self.guard.active)
@@ -289,7 +289,7 @@ class CommandPublisher:
             self.guard.leave(entries & self._positions if follows else entries, begins_s)
             for sink in self._topics:
                 if self._node.resolve_topic_name(sink.topic) == topic and not follows:
-                    sink.leave(stops)
+                    sink.leave(stops and not self._others_command)
 
     def leave_controller(self, name: str) -> None:
         """Send nothing more to a controller that is off, by its full name; its topic may be remapped.
@@ -300,6 +300,10 @@ class CommandPublisher:
         named = [topic for topic in self._joints if name in ("", topic.rpartition("/")[0])]
         for topic in named or self._controllers.unnamed():
             self._leave(topic, follows=not (name and named))
+
+    @property
+    def _others_command(self) -> bool:
+        return self._shared or self.others.commanded
 
     def _reaches(self) -> bool:
         return all(topic.reaches() for topic in self._topics)

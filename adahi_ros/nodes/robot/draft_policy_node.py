@@ -278,7 +278,7 @@ class DraftPolicyNode(ManagedNode):
     def _on_operator(self) -> None:
         """The operator has enabled or stopped the robot."""
         if self._commands is not None:
-            self._commands.brake_if_held(anew=True)
+            self._commands.brake_if_held()
 
     def _watch_takeover(self) -> None:
         """Receive takeovers where a person may take over, also before the node is configured."""
