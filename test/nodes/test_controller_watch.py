@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 
 import numpy as np
 import pytest
@@ -27,6 +27,7 @@ from adahi_ros.nodes.robot import command_sinks, controller_watch
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.controller_watch import PARTICIPANT
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
+from adahi_ros.safety.commands import Outgoing
 from adahi_ros.safety.holds import Hold, State
 from test.ball_contract import ball_contract
 from test.nodes.in_process import DEADLINE_S, NodesInProcess
@@ -314,6 +315,10 @@ def test_a_controller_that_others_command_gets_no_zero(others_command: bool) -> 
     publisher._node.resolve_topic_name = str
     CommandPublisher._leave(publisher, TOPIC)
     sink.leave.assert_called_once_with(not others_command)
+    publisher.guard.active = publisher.guard.moving = publisher.guard.holding = publisher._sinks = []
+    CommandPublisher._publish(publisher, Outgoing())
+    ends = [call.leave(stops=False)] * others_command + [call.close()]
+    assert sink.mock_calls[1:] == ends
 
 
 @pytest.mark.parametrize("recorder", [False, True])

@@ -263,6 +263,8 @@ class CommandPublisher:
         if not (self.guard.active or self.guard.moving):
             self._controllers.end()
             for topic in self._topics:
+                if self._others_command:
+                    topic.leave(stops=False)
                 topic.close()
 
     def _followed(self, curve: CommandCurve, command: np.ndarray) -> tuple[int, list[Curve | None]]:
