@@ -189,8 +189,9 @@ def test_a_base_with_best_effort_gets_its_last_zero_for_a_second(monkeypatch: py
     monkeypatch.setattr(time, "sleep", lambda for_s: now_s.append(now_s.pop() + for_s))
     sink = sink_to(out, reliability=ReliabilityPolicy.BEST_EFFORT)
     sink.send(np.zeros(2), 0)
+    now_s[0] = 110.0  # a cut of the link may have taken the earlier ones
     sink.close()
-    assert now_s[0] == pytest.approx(101.0, abs=0.06)
+    assert now_s[0] == pytest.approx(111.0, abs=0.06)
     assert out.publish.call_count >= 20
 
 
@@ -213,8 +214,6 @@ def test_a_last_zero_is_repeated_until_it_arrives_and_to_who_comes(
     assert not repeats(0.1, acked=False)
     sink.send(np.zeros(2), 0)
     assert (repeats(0.9), repeats(0.2), repeats(1.0, acked=False)) == (True, False, True)
-    sink.repeat_zero(anew=True)
-    assert (repeats(0.9), repeats(0.2)) == (True, False)
     for count in (0, 1):  # the link is back, or a relay
         out.get_subscription_count.return_value = count
         sink.count_subscriptions()

@@ -143,7 +143,6 @@ class CommandPublisher:
 
     def stop(self) -> None:
         """Hold the robot from now on; command no more actions."""
-        self.brake_if_held(anew=True)
         self._controllers.compare_subscriptions()
         self._brake(self.commands.stop)
 
@@ -208,12 +207,12 @@ class CommandPublisher:
         """Send the last command again for a repeated observation, unless the robot was held."""
         self._publish(self.commands.repeat(time.monotonic()), observation.stamp_ns)
 
-    def brake_if_held(self, anew: bool = False) -> None:
-        """Hold the robot if due; called every control period, and `anew` at a deactivation."""
+    def brake_if_held(self) -> None:
+        """Hold the robot if due; called every control period, and when the permission changes."""
         for topic in self._topics:
             topic.count_subscriptions()
             if not self._others_command:
-                topic.repeat_zero(anew)
+                topic.repeat_zero()
         self._controllers.compare_subscriptions()
         self._brake(self.commands.brake_if_held, self.guard.active)
 
@@ -282,8 +281,9 @@ class CommandPublisher:
     def _leave(self, topic: str, follows: bool = False, misses_s: float = 0.0, stops: bool = True) -> None:
         """Send a topic nothing until motion begins; but brake velocities that its controller follows.
 
-        Else they are stopped at once, as another one may follow them, unless they are another program's. For
-        `misses_s` its controller may miss commands: motion begins later.
+        Where it follows none, they are 0 at once: another program may still follow them. Without `stops`, or
+        where others command, nothing is sent. For `misses_s` its controller may miss commands: motion begins
+        later.
         """
         if topic in self._joints:
             entries = np.isin(self._names, self._joints[topic])

@@ -27,7 +27,7 @@ from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.safety.followed_commands import FollowedCommands
 
 LONGEST_MATCH_S = 1.0
-REPEATED_S = 1.0  # as long a base with best effort gets its last 0, since a link may be cut
+REPEATED_S = 1.0  # a last velocity of 0 is repeated for this time: with best effort a link may lose it
 MATCHED_S = 3.0  # until the other end knows this publisher; after a kill and a restart it takes so long
 LEASE_S = 20.0  # a program that hangs is gone for DDS by then; another one only acknowledges slowly
 FAR_END_S = 0.05  # until the other end of a new connection has it too; the first command would be lost
@@ -150,10 +150,12 @@ class TopicSink:
         return new
 
     def close(self) -> None:
-        """End the publisher; before that, for a second at most, repeat a last 0 until a base has it."""
+        """End the publisher; before that, for a second at most, repeat a last 0 until it has arrived."""
         if self._out is not None:
-            end_s = time.monotonic() + LONGEST_MATCH_S
-            while self._zero_s is not None and self._repeats(not self._reliable) and time.monotonic() < end_s:
+            end_s = time.monotonic() + REPEATED_S
+            while self._zero_s is not None and time.monotonic() < end_s:
+                if self._reliable and self._out.wait_for_all_acked(Duration()):
+                    break
                 self._stop()  # DDS by itself sends a lost one again after seconds
                 time.sleep(FAR_END_S)
             self._node.destroy_publisher(self._out)
@@ -161,23 +163,17 @@ class TopicSink:
             self._unacked_s = math.inf
 
     def leave(self, stops: bool) -> None:
-        """Stop velocities and efforts at once, or send nothing more: its controller ended, or is another."""
+        """Send nothing more: the controller has ended, or is another. `stops` sends velocities of 0 first."""
         self._zero_s = None
         if stops and self._what.field != "positions":
             self._stop()
 
-    def repeat_zero(self, anew: bool = False) -> None:
-        """Send a last velocity or effort of 0 again until it arrived; for a second, which begins `anew`."""
-        if self._out is not None and self._zero_s is not None:
-            self._zero_s = time.monotonic() if anew else self._zero_s
-            if self._repeats():
-                self._stop()
-
-    def _repeats(self, long: bool = True) -> bool:
-        """Return whether a last 0 may not have arrived yet: with `long`, for a second at least."""
-        assert self._zero_s is not None
-        soon = long and time.monotonic() < self._zero_s + REPEATED_S
-        return soon or not self._out.wait_for_all_acked(Duration())
+    def repeat_zero(self) -> None:
+        """Send a last velocity or effort of 0 again, for a second at least and until it has arrived."""
+        if self._out is None or self._zero_s is None:
+            return
+        if time.monotonic() < self._zero_s + REPEATED_S or not self._out.wait_for_all_acked(Duration()):
+            self._stop()
 
     @property
     def _reliable(self) -> bool:
