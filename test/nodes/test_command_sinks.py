@@ -183,6 +183,16 @@ def test_a_base_gets_its_last_zero_before_the_publisher_ends(field: str, last: f
     node.destroy_publisher.assert_called_once_with(out)
 
 
+def test_a_last_zero_is_awaited_but_not_repeated_where_others_command() -> None:
+    out = Mock()
+    out.wait_for_all_acked.side_effect = [False, False, True]
+    sink = sink_to(out, reliability=ReliabilityPolicy.BEST_EFFORT)
+    sink.send(np.zeros(2), 0)
+    sink.close(repeats=False)
+    assert out.publish.call_count == 1
+    assert out.wait_for_all_acked.call_count == 3
+
+
 def test_a_base_with_best_effort_gets_its_last_zero_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, out = [100.0], Mock()
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
@@ -210,14 +220,25 @@ def test_a_last_zero_is_repeated_until_it_arrives_and_to_who_comes(
         sink.repeat_zero()
         return bool(out.publish.call_count > before)
 
+    def subscribe(*counts: int) -> None:
+        for out.get_subscription_count.return_value in counts:
+            sink.count_subscriptions()
+
     sink.send(np.ones(2), 0)
     assert not repeats(0.1, acked=False)
     sink.send(np.zeros(2), 0)
     assert (repeats(0.9), repeats(0.2), repeats(1.0, acked=False)) == (True, False, True)
-    for count in (0, 1):  # the link is back, or a relay
-        out.get_subscription_count.return_value = count
-        sink.count_subscriptions()
+    subscribe(2, 1, 2)  # a recorder, twice
+    assert not repeats(0.0)
+    subscribe(1, 0, 1)  # the link is back, or a relay
     assert (repeats(0.9), repeats(0.2)) == (True, False)
+    sink.send(np.ones(2), 0)
+    subscribe(0)  # it ends in motion
+    sink.send(np.ones(2), 0)
+    sink.send(np.zeros(2), 0)
+    assert not repeats(1.1)
+    subscribe(1)
+    assert repeats(0.9)
     sink.leave(False)
     assert not repeats(0.0, acked=False)
 

@@ -305,20 +305,22 @@ def test_a_base_is_braked_where_another_controller_is_off(off: str, left: list[t
     assert found == left
 
 
+@pytest.mark.parametrize("drives", [False, True])
 @pytest.mark.parametrize("others_command", [False, True])
-def test_a_controller_that_others_command_gets_no_zero(others_command: bool) -> None:
+def test_a_controller_that_others_command_gets_a_zero_only_in_motion(
+    others_command: bool, drives: bool
+) -> None:
     """It may execute a goal, which any message would end."""
-    sink = Mock(topic=TOPIC)
-    publisher: Any = Mock(
-        _joints={TOPIC: JOINTS}, _topics=[sink], _names=JOINTS, _others_command=others_command
-    )
+    sink = Mock(topic=TOPIC, drives=drives)
+    publisher: Any = Mock(_joints={TOPIC: JOINTS}, _topics=[sink], _names=JOINTS)
     publisher._node.resolve_topic_name = str
+    publisher.others.command.side_effect = {TOPIC: others_command}.__getitem__
     CommandPublisher._leave(publisher, TOPIC)
-    sink.leave.assert_called_once_with(not others_command)
+    CommandPublisher._leave(publisher, TOPIC, stops=False)  # a goal of another program begins
     publisher.guard.active = publisher.guard.moving = publisher.guard.holding = publisher._sinks = []
     CommandPublisher._publish(publisher, Outgoing())
-    ends = [call.leave(stops=False)] * others_command + [call.close()]
-    assert sink.mock_calls[1:] == ends
+    stops = drives or not others_command
+    assert sink.mock_calls == [call.leave(stops), call.leave(False), call.close(repeats=not others_command)]
 
 
 @pytest.mark.parametrize("recorder", [False, True])

@@ -67,7 +67,7 @@ class CommandPublisher:
     ) -> None:
         self._node = node
         self._period_s, self._hold_after_s = contract.period_s, values.safety.hold_after_s
-        self._robot_id, self._shared = values.robot_id, values.safety.shared_command
+        self._robot_id = values.robot_id
         self._action = contract.action
         self._episode: int | None = None
         self._numbered, self._lockstep = contract.episode is not None, values.command.lockstep
@@ -211,7 +211,7 @@ class CommandPublisher:
         """Hold the robot if due; called every control period, and when the permission changes."""
         for topic in self._topics:
             topic.count_subscriptions()
-            if not self._others_command:
+            if not self.others.command(topic.topic):
                 topic.repeat_zero()
         self._controllers.compare_subscriptions()
         self._brake(self.commands.brake_if_held, self.guard.active)
@@ -262,9 +262,7 @@ class CommandPublisher:
         if not (self.guard.active or self.guard.moving):
             self._controllers.end()
             for topic in self._topics:
-                if self._others_command:
-                    topic.leave(stops=False)
-                topic.close()
+                topic.close(repeats=not self.others.command(topic.topic))
 
     def _followed(self, curve: CommandCurve, command: np.ndarray) -> tuple[int, list[Curve | None]]:
         """Return the stamp, and the curve of each sink from there to a command (A,)."""
@@ -282,8 +280,8 @@ class CommandPublisher:
         """Send a topic nothing until motion begins; but brake velocities that its controller follows.
 
         Where it follows none, they are 0 at once: another program may still follow them. Without `stops`, or
-        where others command, nothing is sent. For `misses_s` its controller may miss commands: motion begins
-        later.
+        to a base at rest that others command, nothing is sent. For `misses_s` its controller may miss
+        commands: motion begins later.
         """
         if topic in self._joints:
             entries = np.isin(self._names, self._joints[topic])
@@ -291,7 +289,7 @@ class CommandPublisher:
             self.guard.leave(entries & self._positions if follows else entries, begins_s)
             for sink in self._topics:
                 if self._node.resolve_topic_name(sink.topic) == topic and not follows:
-                    sink.leave(stops and not self._others_command)
+                    sink.leave(stops and (sink.drives or not self.others.command(topic)))
 
     def leave_controller(self, name: str) -> None:
         """Send nothing more to a controller that is off, by its full name; its topic may be remapped.
@@ -302,10 +300,6 @@ class CommandPublisher:
         named = [topic for topic in self._joints if name in ("", topic.rpartition("/")[0])]
         for topic in named or self._controllers.unnamed():
             self._leave(topic, follows=not (name and named))
-
-    @property
-    def _others_command(self) -> bool:
-        return self._shared or self.others.commanded
 
     def _reaches(self) -> bool:
         return all(topic.reaches() for topic in self._topics)

@@ -72,8 +72,10 @@ class TopicSink:
 
     Attributes:
         topic: as given.
+        drives: the last velocities or efforts were not 0.
     """
 
+    drives = False
     holds_by_itself = False
     fault = ""
 
@@ -96,6 +98,7 @@ class TopicSink:
         self._kind = message_type(messages.kind)
         self._out: Any = None
         self._zero_s: float | None = None  # since when velocities or efforts are commanded to be 0
+        self._driven = self._fewest = 0  # subscriptions in the last motion, and the fewest since it began
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
         self._unacked_s = math.inf  # since when not all is acknowledged
@@ -139,24 +142,26 @@ class TopicSink:
         """Note, and return, whether there are new subscriptions; called every period."""
         count = 0 if self._out is None else self._out.get_subscription_count()
         new = count > self._seen
+        self._fewest = min(self._fewest, count)
         if new:
             self.followed.clear()
             self._unacked_s = math.inf
-            if self._zero_s is not None:
-                self._zero_s = time.monotonic()
+            if self._zero_s is not None and self._fewest < self._driven:  # else it may be a recorder
+                self._zero_s, self._fewest = time.monotonic(), count
             if not self._seen:  # later ones may be recorders, or are controllers that `ControllerWatch` names
                 self._new_s = time.monotonic()
         self._seen = count
         return new
 
-    def close(self) -> None:
-        """End the publisher; before that, for a second at most, repeat a last 0 until it has arrived."""
+    def close(self, repeats: bool = True) -> None:
+        """End the publisher; before that, for a second at most, wait for a last 0, and repeat it."""
         if self._out is not None:
             end_s = time.monotonic() + REPEATED_S
             while self._zero_s is not None and time.monotonic() < end_s:
-                if self._reliable and self._out.wait_for_all_acked(Duration()):
+                if (self._reliable or not repeats) and self._out.wait_for_all_acked(Duration()):
                     break
-                self._stop()  # DDS by itself sends a lost one again after seconds
+                if repeats:  # DDS by itself sends a lost one again after seconds
+                    self._stop()
                 time.sleep(FAR_END_S)
             self._node.destroy_publisher(self._out)
             self._out, self._zero_s, self._matched, self._seen = None, None, 0, 0
@@ -164,7 +169,7 @@ class TopicSink:
 
     def leave(self, stops: bool) -> None:
         """Send nothing more: the controller has ended, or is another. `stops` sends velocities of 0 first."""
-        self._zero_s = None
+        self._zero_s, self.drives = None, False
         if stops and self._what.field != "positions":
             self._stop()
 
@@ -228,8 +233,12 @@ class TopicSink:
         if self._out is not None:
             self._matched = self._out.get_subscription_count()
             self.followed.note_command(stamp_ns)
-            zero = what.field != "positions" and not (self._lockstep or command.any())
-            self._zero_s = (self._zero_s or time.monotonic()) if zero else None
+            flows, drove = what.field != "positions" and not self._lockstep, self.drives
+            self.drives = flows and bool(command.any())
+            self._zero_s = (self._zero_s or time.monotonic()) if flows and not self.drives else None
+            if self.drives:
+                self._driven = max(self._matched, drove * self._driven)
+                self._fewest = self._fewest if drove else self._matched
             self._out.publish(messages.message(sent, new_message))
 
     def hold(self) -> None:

@@ -115,10 +115,16 @@ class OtherPublishers:
         counted: Callable[..., None] = with_info(received)
         return counted
 
-    @property
-    def commanded(self) -> bool:
-        """Whether another program commands the arm."""
-        return bool(self._texts.get(Event.COMMANDED_TWICE))
+    def command(self, topic: str) -> bool:
+        """Return whether others command a topic; with `shared_command` a controller may have their goals."""
+        resolved = self._node.resolve_topic_name(topic)
+        if self._node.count_publishers(resolved) > self._own().count(resolved):
+            return True
+        controller = resolved.removesuffix(TRAJECTORY)
+        return controller != resolved and (not self._ours or bool(self._goals.executing(controller)))
+
+    def _own(self) -> list[str]:
+        return [publisher.topic_name for publisher in self._node.publishers]
 
     def _close(self) -> None:
         self._closed = True
@@ -151,7 +157,7 @@ class OtherPublishers:
 
     def _commanded(self) -> str:
         """Return who else publishes what only this node may; empty for no one."""
-        own = [publisher.topic_name for publisher in self._node.publishers]
+        own = self._own()
         for topic, what in self._ours.items():
             if self._node.count_publishers(topic) == own.count(topic):  # costs a tenth of the next question
                 continue
