@@ -49,12 +49,15 @@ class Proposal:
         distribution: of the actions; None where there is none.
         expected_error: (B,) in action scales, expected distance of the first actions from those of a
             fresh plan; None if unknown.
+        change: (B,) in action scales, how far the newest reply moved the first actions; NaN where none came
+            since the step before; None if unknown.
         data: (B, ...) arrays by name, what a rule reads besides; see `DataRule`.
     """
 
     actions: np.ndarray
     distribution: CodeDistribution | None = None
     expected_error: np.ndarray | None = None
+    change: np.ndarray | None = None
     data: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 

@@ -13,6 +13,7 @@ GATES: Registry[type[Gate]] = Registry(
         "uncertainty": "adahi_ros.gates.scores:UncertaintyGate",
         "random": "adahi_ros.gates.scores:RandomGate",
         "age": "adahi_ros.gates.plans:AgeGate",
+        "change": "adahi_ros.gates.change:ChangeGate",
         "expected_error": "adahi_ros.gates.plans:ExpectedErrorGate",
         "online": "adahi_ros.gates.online:OnlineGate",
         "always": "adahi_ros.gates.scores:AlwaysGate",

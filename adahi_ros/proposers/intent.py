@@ -63,6 +63,8 @@ class IntentProposer(Proposer):
         sizes = self.actor.signature
         replies = 1 if self.actor.encoder is None else self.actor.encoder.sizes.replies
         self._intent = np.zeros((batch, self.actor.size), dtype=np.int8)
+        self._former = self._intent.copy()  # at the step before
+        self._renewed = np.zeros(batch, dtype=bool)  # since then
         self._requested = np.full((batch, replies), NONE)  # the newest first
         self._observed = np.zeros((batch, replies, sizes.observation_dim), dtype=np.float32)
         self._plans = np.zeros((batch, replies, sizes.horizon, sizes.action_dim), dtype=np.float32)
@@ -87,7 +89,7 @@ class IntentProposer(Proposer):
 
     def at(self, step: int) -> np.ndarray:
         """See `Held`."""
-        return self._acts(step)[0]
+        return self._acts(step, self._intent)[0]
 
     def propose(self, context: ProposerContext) -> Proposal:
         """See `Proposer`; one action; NaN without an intent."""
@@ -95,16 +97,22 @@ class IntentProposer(Proposer):
         batch = len(context.plan.left(context.step))
         if self._intent is None or context.begins or len(self._intent) != batch:
             self._begin(batch)
-        actions, expected_error = self._acts(context.step)
-        return Proposal(actions[:, None], expected_error=expected_error)
+        actions, expected_error = self._acts(context.step, self._intent)
+        change = np.full(batch, np.nan)
+        if (renewed := self._renewed).any():
+            former, _ = self._acts(context.step, self._former)
+            moved = np.square((actions - former) / self.actor.action_scale).mean(axis=-1)
+            change[renewed] = np.sqrt(moved[renewed])
+        self._former, self._renewed = np.array(self._intent), np.zeros(batch, dtype=bool)
+        return Proposal(actions[:, None], expected_error=expected_error, change=change)
 
-    def _acts(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the actions (B, A) and expected errors (B,) by the intents; NaN without one."""
-        assert self._intent is not None
+    def _acts(self, step: int, intent: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the actions (B, A) and expected errors (B,) by intents; NaN where a robot has none."""
+        assert intent is not None
         assert self._memory is not None
-        now = np.full(len(self._intent), step)
+        now = np.full(len(intent), step)
         observation, previous = (self._memory.at(OBSERVATION, at) for at in (now, now - 1))
-        actions, expected_error = self.actor.act(observation, previous, self._intent)
+        actions, expected_error = self.actor.act(observation, previous, intent)
         without = self.left(step) == 0
         actions[without], expected_error[without] = np.nan, np.inf
         return actions, expected_error
@@ -117,6 +125,7 @@ class IntentProposer(Proposer):
         rows, verdict = rows[newer], verdict.rows(newer)
         if not len(rows):
             return
+        self._renewed[rows] = self._requested[rows, 0] != NONE
         for kept in (self._requested, self._observed, self._plans):
             kept[rows, 1:] = kept[rows, :-1]
         self._requested[rows, 0] = requested_at

@@ -106,6 +106,30 @@ def test_what_was_requested_long_ago_is_requested_again() -> None:
     assert (ThresholdedGate("age", 6.0).gate.score(seen) > 6.0).tolist() == [False, True, True]
 
 
+def test_a_robot_asks_more_often_the_more_its_replies_change() -> None:
+    """Steps to the next request after replies that change the action by so much; three robots."""
+    gate = ThresholdedGate("change", arguments={"shortest": 4, "longest": 30, "tolerance": 0.1}).gate
+    assert gate.blind
+    actions = np.zeros((3, 1, 2), np.float32)
+
+    def period(*changes: float, begins: bool = False) -> list[float]:
+        proposal = Proposal(actions, change=np.array(changes))
+        seen = context_of(proposal, np.zeros(3), np.zeros(3))
+        scores = gate.score(replace(seen, age=np.zeros(3), begins=begins))
+        return [float(each) for each in 1.0 - scores]
+
+    nan = np.nan
+    assert period(nan, nan, nan, begins=True) == [4, 4, 4]
+    assert period(0.0, 0.05, nan) == [16, 8, 4]
+    assert period(0.2, 0.0, 9.0) == [8, 30, 4]
+    assert period(nan, nan, nan) == [8, 30, 4]
+    assert period(nan, nan, nan, begins=True) == [4, 4, 4]
+    for silent in (None, Proposal(actions)):
+        assert np.isinf(gate.score(context_of(silent, np.zeros(3), np.zeros(3)))).all()
+    with pytest.raises(ValueError, match="shortest: 31, must be at most longest, 30"):
+        ThresholdedGate("change", arguments={"shortest": 31, "longest": 30})
+
+
 def test_uncertainty_asks_where_nothing_was_drawn() -> None:
     assert np.isinf(ThresholdedGate("uncertainty").gate.score(replace(context(2), proposal=None))).all()
 

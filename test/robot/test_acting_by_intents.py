@@ -186,3 +186,23 @@ def test_the_step_of_a_reply_is_by_intent_also_where_the_reply_has_a_plan(acting
     assert later.transmit.tolist() == [True, False]
     assert later.plan_left.tolist() == [0, 199]
     assert np.isnan(later.planned).all()
+
+
+def test_a_reply_says_how_far_it_moved_the_action(acting: StubIntent) -> None:
+    """Once, and not the first one: before it the robot had no intent."""
+    controller = Controller(acting, ControllerConfig(ThresholdedGate("never", 0.0)), "intent")
+    controller.reset(0, [0, 1])
+    observed = {OBSERVATION: np.zeros((2, 3), np.float32), GOAL: np.zeros((2, 1), np.float32)}
+    nothing = np.zeros((1, 0), bool)
+    found = []
+    for number in (7, None, 9, None, 9, None):
+        step = controller.begin(observed, stand_in=np.zeros((2, 2), np.float32))
+        if number is not None:
+            verdict = Verdict(np.zeros((1, 0, 2), np.float32), nothing, np.full((1, SIZE), number, np.int8))
+            controller.receive(verdict, step.index, np.array([False, True]))
+        assert step.proposal is not None
+        assert step.proposal.change is not None
+        assert np.isnan(step.proposal.change[0])
+        found.append(float(step.proposal.change[1]))
+    moved = float(np.sqrt(np.mean((0.002 / acting.action_scale) ** 2)))
+    np.testing.assert_allclose(found, [np.nan] * 3 + [moved, np.nan, 0.0], atol=1e-6)

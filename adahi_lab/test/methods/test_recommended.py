@@ -74,9 +74,9 @@ def test_what_is_wrong_in_a_file_is_named(
     recommended.cache_clear()
 
 
-def test_a_notice_makes_ball_instructed_request_its_intent_again() -> None:
+def test_a_notice_makes_a_robot_request_its_intent_again() -> None:
     pushed = replace(Comparison.shipped("ball_instructed", 0), swap=Swap(25))
-    outcome = play(Run(METHODS["best"], pushed, range(30)))
+    outcome = play(Run(METHODS["intent_60"], pushed, range(30)))
     log = outcome.log
     sent = log.transmitted & log.active
     assert sent[0].all()
