@@ -12,6 +12,9 @@ from adahi_lab.papers.tokens.greedy_draft import GreedyDraft
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.signature import Observations
 
+SPREAD = 4.0
+"""Of a made-up draft's confidence, a beta distribution: the higher, the nearer to the rate of acceptance."""
+
 
 class Text(Protocol):
     """A chunk of tokens, as a target and its draft see it.
@@ -22,8 +25,8 @@ class Text(Protocol):
 
     length: int
 
-    def drafted(self, tokens: Sequence[int]) -> int:
-        """Return the draft's token after these."""
+    def drafted(self, tokens: Sequence[int]) -> tuple[int, float]:
+        """Return the draft's token after these, and its confidence in it."""
 
     def own(self, tokens: Sequence[int]) -> list[int]:
         """Return the target's tokens of n: each after those before it, and the one after all, n + 1."""
@@ -32,7 +35,8 @@ class Text(Protocol):
 class MadeUpText(Text):
     """Token i of the target is i; the draft has it with a probability, independently, after right tokens.
 
-    Every token after a wrong one is wrong, too. The draft of a place is the same whenever it is drafted.
+    Every token after a wrong one is wrong, too. The draft of a place is the same whenever it is drafted. Its
+    confidence is on average the share of right tokens: of those with any confidence, so many are right.
 
     Args:
         length: of the chunk.
@@ -42,13 +46,17 @@ class MadeUpText(Text):
 
     def __init__(self, length: int, acceptance: float, seed: int) -> None:
         self.length = length
-        self._right = np.random.default_rng(seed).random(length + 1) < acceptance
+        rng = np.random.default_rng(seed)
+        self._right = rng.random(length + 1) < acceptance
+        least, right = 1e-9, self._right
+        for_it = np.maximum(SPREAD * acceptance + right, least)
+        self._confidence = rng.beta(for_it, np.maximum(SPREAD * (1.0 - acceptance) + ~right, least))
 
-    def drafted(self, tokens: Sequence[int]) -> int:
+    def drafted(self, tokens: Sequence[int]) -> tuple[int, float]:
         """See `Text`."""
         at = len(tokens)
         after_right = not tokens or tokens[-1] == at - 1
-        return at if self._right[at] and after_right else -1
+        return at if self._right[at] and after_right else -1, float(self._confidence[at])
 
     def own(self, tokens: Sequence[int]) -> list[int]:
         """See `Text`."""
@@ -71,7 +79,7 @@ class PolicyText(Text):
         self._drafting, self._target, self._seen = GreedyDraft(draft, for_draft), target, for_target
         self._known: dict[tuple[int, ...], list[int]] = {}
 
-    def drafted(self, tokens: Sequence[int]) -> int:
+    def drafted(self, tokens: Sequence[int]) -> tuple[int, float]:
         """See `Text`."""
         return self._drafting.next_token(tokens)
 

@@ -8,6 +8,7 @@ import pytest
 from test.papers.token_lines import LINES, MACHINES
 
 from adahi_lab.papers.pipeinfer.pipelined_clock import pipelined, ways
+from adahi_lab.papers.pipeinfer.token_runs import CUTOFF, NO_CUTOFF, Cutoff
 from adahi_lab.papers.tokens.run_clock import Machines, alone, speculative
 from adahi_lab.papers.tokens.texts import MadeUpText, own_chunk
 from adahi_lab.papers.tokens.token_pair import Chunks
@@ -25,7 +26,8 @@ def test_every_way_gives_the_targets_own_chunk(acceptance: float, batch: int) ->
     assert speculative(text, batch, CLUSTER).tokens == own
     for machines in (CLUSTER, Machines(lanes=3), replace(CLUSTER, cancels=False, link_s=0.1)):
         for most in (1, 2, 50):
-            assert pipelined(text, batch, machines, most).tokens == own
+            for cutoff in (NO_CUTOFF, CUTOFF, Cutoff(0.6, 0.1, 0.05)):
+                assert pipelined(text, batch, machines, most, cutoff).tokens == own
 
 
 def test_void_passes_that_go_on_to_their_end_cost_time() -> None:
@@ -36,6 +38,22 @@ def test_void_passes_that_go_on_to_their_end_cost_time() -> None:
     assert stopped.void > 0
     assert 0 < stopped.saved < 28 * stopped.void
     assert read.saved == 0
+
+
+@pytest.mark.parametrize("acceptance", [0.0, 0.4, 0.8])
+def test_a_cutoff_saves_passes_and_no_time(acceptance: float) -> None:
+    text = MadeUpText(100, acceptance, 2)
+    drafts, stops = (pipelined(text, 4, CLUSTER, 100, cutoff) for cutoff in (NO_CUTOFF, CUTOFF))
+    assert stops.passes < 0.95 * drafts.passes
+    assert stops.time_s < 1.03 * drafts.time_s
+
+
+def test_drafts_that_wait_for_no_reply_gain_more_over_a_link() -> None:
+    text = MadeUpText(100, 0.95, 3)
+    near, far = CLUSTER, replace(CLUSTER, link_s=0.1)
+    assert alone(text, far).time_s == pytest.approx(alone(text, near).time_s + 0.1 * (7 * 100 + 1))
+    gains = [speculative(text, 4, each).time_s / pipelined(text, 4, each, 100).time_s for each in (near, far)]
+    assert gains[1] > 1.05 * gains[0]
 
 
 def test_each_way_is_faster_than_the_target_alone(chunks: Chunks) -> None:
