@@ -53,7 +53,7 @@ class _Simulation:
         self._now_s, self._count = 0.0, 0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._drafting: list[int] | None = None  # after these
-        self._known: list[int] = []  # at the target
+        self._known = [list[int]() for _ in range(machines.lanes)]
         self._queues = [[deque[Run]() for _ in range(machines.stages)] for _ in range(machines.lanes)]
         self._busy = [[False] * machines.stages for _ in range(machines.lanes)]
 
@@ -105,7 +105,7 @@ class _Simulation:
         """Read the next layer of a run, or stop it."""
         machines = self._machines
         over, passed = layer == machines.layers, stage * machines.layers + layer
-        if machines.cancels and self._void(run) and passed < machines.stages * machines.layers:
+        if machines.cancels and self._void(lane, run) and passed < machines.stages * machines.layers:
             self._made.void += 1
             self._made.saved += machines.stages * machines.layers - passed
         elif not over:
@@ -114,18 +114,19 @@ class _Simulation:
         elif stage + 1 < machines.stages:
             self._after(machines.link_s, lambda: self._queue(lane, stage + 1, run))
         else:
-            self._finish(run)
+            self._finish(lane, run)
         self._busy[lane][stage] = False
         self._next(lane, stage)
 
-    def _void(self, run: Run) -> bool:
-        return contradicts(run.tokens, self._known) or len(run.tokens) < len(self._known)
+    def _void(self, lane: int, run: Run) -> bool:
+        known = self._known[lane]
+        return contradicts(run.tokens, known) or len(run.tokens) < len(known)
 
-    def _finish(self, run: Run) -> None:
+    def _finish(self, lane: int, run: Run) -> None:
         accepted, following = agreed(run.tokens, self._text.own(run.tokens))
         found = [*run.tokens[:accepted], following]
-        if len(found) > len(self._known):
-            self._known = found
+        for each in range(self._machines.lanes) if self._machines.shares else (lane,):
+            self._known[each] = max(self._known[each], found, key=len)
         self._after(self._machines.link_s, lambda: self._reply(run, accepted, following))
 
     def _reply(self, run: Run, accepted: int, following: int) -> None:

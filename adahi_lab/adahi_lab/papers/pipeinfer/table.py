@@ -20,9 +20,10 @@ from rich.console import Console
 from adahi_lab.papers.pipeinfer.pipelined_clock import INSTANCES, UNBOUNDED, pipelined
 from adahi_lab.papers.pipeinfer.token_runs import CUTOFF, NO_CUTOFF, Cutoff
 from adahi_lab.papers.tokens.run_clock import Decoded, Machines, alone, speculative
-from adahi_lab.papers.tokens.texts import MadeUpText, Text
+from adahi_lab.papers.tokens.texts import MadeUpText, SampledText, Text
 from adahi_lab.papers.tokens.token_pair import CLUSTER, TOKENS_PER_RUN, check_own
 from adahi_lab.reporting.tables import narrow_table, number
+from adahi_ros.core.proposal import softmax
 
 SEED, LENGTH, REPEATS = 11, 64, 8
 ACCEPTANCES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
@@ -35,6 +36,7 @@ CUTOFFS = {
     "0.5": Cutoff(0.5),
     "0.5 - 0.01 a token": Cutoff(0.5, decay=0.01),
 }
+WORDS, NOISES = 16, (0.0, 0.5, 1.0, 2.0, 4.0)
 LINKS = (0.0125, 0.125, 0.5)  # one way between two machines
 app = typer.Typer(add_completion=False)
 console = Console(width=130)
@@ -134,7 +136,37 @@ def instances() -> None:
             cells.append(number(min(best[:2]) / best[2], 2))
         table.add_row(f"{draft_s:g}", *cells)
     console.print(table)
+    sampled()
     console.print(f"DSI was slower than the faster of the two in {slower} of {compared} chunks.")
+
+
+def sampled() -> None:
+    """Simulate DSI on sampled tokens, by the rule that keeps the target's distribution, and by equality."""
+    machines, batch = Machines(lanes=2, layers=CLUSTER.layers, layer_s=1 / CLUSTER.layers), 5
+    title = f"DSI on sampled tokens by a test clock: 2 instances, chunks of {LENGTH} tokens of {WORDS} words"
+    note = (
+        f"A pass takes 1, a drafted token 0.1; {batch} drafted tokens a run. Rows: noise in the draft's "
+        "logits. Kept: share of drafted tokens that speculative sampling keeps; equal: that equal a sample "
+        f"of the target. Times are for a chunk, means of {REPEATS}, by speculative sampling. Itself: an "
+        "instance stops only by what it has read. Not stopped: void passes go on"
+    )
+    columns = "kept", "equal", "speculative", "DSI", "speed-up", "itself", "not stopped", "by equality"
+    table = narrow_table(title, ["noise"], columns, note)
+    rng = np.random.default_rng(SEED)
+    logits, noise = (rng.normal(size=(LENGTH, WORDS, WORDS)) for _ in range(2))
+    draws, q = rng.random((REPEATS, LENGTH, 3)), softmax(2.0 * logits, 1.0)
+    for scale in NOISES:
+        p = softmax(2.0 * logits + scale * noise, 1.0)
+        both = [lambda before, of=of: of[len(before), before[-1] if before else 0] for of in (p, q)]
+        texts, equal = ([SampledText(*both, each, alike) for each in draws] for alike in (False, True))
+        ways = machines, replace(machines, shares=False), replace(machines, cancels=False)
+        made = [mean_work(texts, pipelined, batch, each, machines.lanes)[0] for each in ways]
+        made.append(mean_work(equal, pipelined, batch, machines, machines.lanes)[0])
+        plain = mean_work(texts, speculative, batch, machines)[0]
+        shares = np.minimum(p, q).sum(axis=-1).mean(), (p * q).sum(axis=-1).mean()
+        cells = [number(each, 2) for each in shares] + [number(each, 1) for each in (plain, *made)]
+        table.add_row(f"{scale:g}", *cells[:4], number(plain / made[0], 2), *cells[4:])
+    console.print(table)
 
 
 if __name__ == "__main__":

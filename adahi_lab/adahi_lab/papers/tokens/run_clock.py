@@ -20,6 +20,7 @@ class Machines:
         draft_s: duration of a drafted token.
         link_s: one way between two machines: drafter, first stage, next stage, and back.
         cancels: void runs stop between layers; else they are read to their end.
+        shares: what an instance finds out stops the void runs of all, else its own alone.
     """
 
     lanes: int = 1
@@ -29,6 +30,7 @@ class Machines:
     draft_s: float = 0.1
     link_s: float = 0.0
     cancels: bool = True
+    shares: bool = True
 
     @property
     def pass_s(self) -> float:

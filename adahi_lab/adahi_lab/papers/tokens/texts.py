@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from adahi_lab.papers.tokens.greedy_draft import GreedyDraft
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
+from adahi_ros.core.proposal import residual, sample
 from adahi_ros.core.signature import Observations
 
 SPREAD = 4.0
@@ -90,6 +91,47 @@ class PolicyText(Text):
             codes = np.array([key], dtype=np.int64).reshape(1, -1)
             self._known[key] = self._target.begin(self._seen, codes).logits[0].argmax(axis=-1).tolist()
         return self._known[key]
+
+
+Distributed = Callable[[tuple[int, ...]], np.ndarray]
+"""Returns the distribution (K,) of the token after any first tokens of a chunk."""
+
+
+class SampledText(Text):
+    """A chunk of sampled tokens; the target's are distributed as its own samples, whatever is drafted.
+
+    By the rule of speculative sampling (Leviathan et al., 2023): a drafted token is kept with the probability
+    q/p, else resampled. Each place has its own draws, so every pass over it decides alike, in any order.
+
+    Args:
+        draft, target: p and q.
+        draws: (length, 3), uniform: of the drafted token, its test, and the target's sample.
+        equal: a drafted token is only right where it equals an independent sample of the target.
+    """
+
+    def __init__(
+        self, draft: Distributed, target: Distributed, draws: np.ndarray, equal: bool = False
+    ) -> None:
+        self.length, self._draft, self._target, self._draws = len(draws), draft, target, draws
+        self._equal, self._known = equal, dict[tuple[int, ...], int]()
+
+    def drafted(self, tokens: Sequence[int]) -> tuple[int, float]:
+        """See `Text`."""
+        p = self._draft(tuple(tokens))
+        return int(sample(p, self._draws[len(tokens), 0])), float(p.max())
+
+    def own(self, tokens: Sequence[int]) -> list[int]:
+        """See `Text`."""
+        return [self._decided(tuple(tokens[:at])) for at in range(len(tokens) + 1)]
+
+    def _decided(self, before: tuple[int, ...]) -> int:
+        if before not in self._known:
+            p, q, (_, test, again) = self._draft(before), self._target(before), self._draws[len(before)]
+            token, _ = self.drafted(before)
+            if self._equal or test * p[token] >= q[token]:
+                token = int(sample(q if self._equal else residual(p, q), again))
+            self._known[before] = token
+        return self._known[before]
 
 
 def own_chunk(text: Text) -> list[int]:
