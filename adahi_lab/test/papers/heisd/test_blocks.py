@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from adahi_lab.papers.heisd.blocks import EACH, Blocks, near_by_blocks
@@ -30,9 +32,13 @@ def actions_of(codes: np.ndarray) -> np.ndarray:
     return codes[:, None].astype(np.float32)
 
 
-def decided(codes: list[list[int]], distance: float) -> ActionJudge:
+def decided(
+    codes: list[list[int]], distance: float | list[float], others: Sequence[list[list[int]]] = ()
+) -> ActionJudge:
+    """Of robots with a candidate each, and with others for each robot."""
     drafted = np.array(codes)
-    actions = np.stack([drafted, drafted + distance], axis=1).astype(np.float32)
+    apart = np.broadcast_to(distance, len(drafted))[:, None]
+    actions = np.stack([drafted, drafted + apart, *np.array(others)], axis=1).astype(np.float32)
     p = np.full((*drafted.shape, K), 1 / K)
     draft = Proposal(actions, CodeDistribution(p, drafted, actions_of, counted(p)))
     return Blocks().decide(draft, Proposal(np.zeros((len(drafted), 1, A), np.float32), read(drafted)))
@@ -51,3 +57,27 @@ def test_from_the_first_bad_block_on_the_target_decodes() -> None:
     assert judge.tokens.tolist() == [[BEST] * A]
     assert judge.accepted[0].tolist() == [True] * 3 + [False] * 4
     assert judge.passes.tolist() == [1 + 3]  # the first pass has the fourth token, too
+
+
+def test_of_several_candidates_one_with_the_most_kept_blocks_counts() -> None:
+    far, rest = BEST + EACH + 1, [BEST] * 3
+    first, second, third = [far, *[BEST] * 6], [*rest, *rest, far], [*rest, far, BEST, BEST, far]
+    judge = decided([first], -0.5, [[third], [second], [second]])
+    assert judge.tokens.tolist() == [[BEST] * A]
+    assert judge.accepted[0].tolist() == [True] * 6 + [False]  # the second, and its last token is refused
+    assert judge.passes.tolist() == [2]
+    whole = decided([[BEST + 2] * A], -0.5, [[first]])
+    assert whole.tokens.tolist() == [[BEST + 2] * A]
+    assert whole.passes.tolist() == [1]  # the nearest is kept, so no other is read
+
+
+def test_robots_of_a_batch_do_not_change_each_others_actions() -> None:
+    """Retrieved with a good other candidate, retrieved without one, and drafted; alone and together."""
+    rng = np.random.default_rng(8)
+    codes = (BEST + rng.integers(-30, 31, (3, 12, A))).tolist()
+    distances = [-0.5 if robot % 3 else 4.5 for robot in range(12)]
+    together = decided(codes[0], distances, codes[1:])
+    for robot in range(12):
+        alone = decided([codes[0][robot]], distances[robot], [[each[robot]] for each in codes[1:]])
+        assert together.tokens[robot].tolist() == alone.tokens[0].tolist()
+        assert together.passes[robot] == alone.passes[0]
