@@ -20,7 +20,7 @@ from rich.console import Console
 from adahi_lab.papers.pipeinfer.pipelined_clock import INSTANCES, UNBOUNDED, pipelined
 from adahi_lab.papers.pipeinfer.token_runs import CUTOFF, NO_CUTOFF, Cutoff
 from adahi_lab.papers.tokens.run_clock import Decoded, Machines, alone, speculative
-from adahi_lab.papers.tokens.texts import MadeUpText, SampledText, Text
+from adahi_lab.papers.tokens.texts import MadeUpText, SampledText, Text, by_last
 from adahi_lab.papers.tokens.token_pair import CLUSTER, TOKENS_PER_RUN, check_own
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.core.proposal import softmax
@@ -157,8 +157,8 @@ def sampled() -> None:
     draws, q = rng.random((REPEATS, LENGTH, 3)), softmax(2.0 * logits, 1.0)
     for scale in NOISES:
         p = softmax(2.0 * logits + scale * noise, 1.0)
-        both = [lambda before, of=of: of[len(before), before[-1] if before else 0] for of in (p, q)]
-        texts, equal = ([SampledText(*both, each, alike) for each in draws] for alike in (False, True))
+        of_draft, own = by_last(p), by_last(q)
+        texts, equal = ([SampledText(of_draft, own, each, by) for each in draws] for by in (False, True))
         ways = machines, replace(machines, shares=False), replace(machines, cancels=False)
         made = [mean_work(texts, pipelined, batch, each, machines.lanes)[0] for each in ways]
         made.append(mean_work(equal, pipelined, batch, machines, machines.lanes)[0])

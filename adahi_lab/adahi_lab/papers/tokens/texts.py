@@ -97,6 +97,11 @@ Distributed = Callable[[tuple[int, ...]], np.ndarray]
 """Returns the distribution (K,) of the token after any first tokens of a chunk."""
 
 
+def by_last(distributions: np.ndarray) -> Distributed:
+    """Return those of (N, K, K): by the token's place, and the token before it; 0 before the first."""
+    return lambda before: np.asarray(distributions[len(before), before[-1] if before else 0])
+
+
 class SampledText(Text):
     """A chunk of sampled tokens; the target's are distributed as its own samples, whatever is drafted.
 

@@ -12,7 +12,7 @@ from test.papers.token_lines import LINES, MACHINES
 from adahi_lab.papers.pipeinfer.pipelined_clock import pipelined, ways
 from adahi_lab.papers.pipeinfer.token_runs import CUTOFF, NO_CUTOFF, Cutoff
 from adahi_lab.papers.tokens.run_clock import Machines, alone, speculative
-from adahi_lab.papers.tokens.texts import MadeUpText, SampledText, own_chunk
+from adahi_lab.papers.tokens.texts import MadeUpText, SampledText, by_last, own_chunk
 from adahi_lab.papers.tokens.token_pair import Chunks
 from adahi_ros.core.proposal import softmax
 
@@ -63,10 +63,9 @@ def test_drafts_that_wait_for_no_reply_gain_more_over_a_link() -> None:
 def test_sampled_chunks_are_distributed_as_the_targets_and_no_stop_changes_them(equal: bool) -> None:
     rng, chunks = np.random.default_rng(5), 2000
     p, q = softmax(2.0 * rng.normal(size=(2, 3, 3, 3)), 1.0).astype(float)
-    both = [lambda before, of=of: of[len(before), before[-1] if before else 0] for of in (p, q)]
     counts = np.zeros((3, 3, 3))
     for number in range(chunks):
-        text = SampledText(*both, rng.random((3, 3)), equal)
+        text = SampledText(by_last(p), by_last(q), rng.random((3, 3)), equal)
         machines = replace(CLUSTER, stages=1, lanes=2, shares=number % 2 == 0, cancels=number % 3 > 0)
         made = pipelined(text, 1 + number % 2, machines, 3).tokens
         assert made == own_chunk(text) == speculative(text, 2, machines).tokens
