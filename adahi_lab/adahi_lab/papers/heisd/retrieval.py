@@ -168,12 +168,19 @@ class Retrieval(Policy):
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
     ) -> Proposal:
         """See `Policy.propose`; the expected error is a root mean square in action scales."""
-        newest = observations.features[OBSERVATION][:, -1]
-        queries = self.index.queries(newest, self.signature.condition(observations))
-        rows, apart = self.index.nearest(queries, self._neighbours)
+        rows, apart = self._found(observations, self._neighbours)
         doubt = self.index.doubt(rows, apart)
         plans = self.index.plans(rows[:, 0], self.signature.horizon)
         return Proposal(plans, expected_error=np.sqrt(doubt @ self.index.error))
+
+    def candidates(self, observations: Observations, count: int) -> np.ndarray:
+        """Return the actions (B, count, A) of the nearest steps, the nearest first."""
+        actions: np.ndarray = self.index.actions[self._found(observations, count)[0]]
+        return actions
+
+    def _found(self, observations: Observations, count: int) -> tuple[np.ndarray, np.ndarray]:
+        newest = observations.features[OBSERVATION][:, -1]
+        return self.index.nearest(self.index.queries(newest, self.signature.condition(observations)), count)
 
 
 def load_retrieval(path: Path) -> Retrieval:

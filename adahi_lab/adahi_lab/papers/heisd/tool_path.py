@@ -17,7 +17,7 @@ from adahi_lab.papers.tokens.action_draft import ActionDrafter
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import argument
 from adahi_ros.core.signature import OBSERVATION
-from adahi_ros.policies.interface import AS_TRAINED, Policy
+from adahi_ros.policies.interface import Policy
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 WINDOW = 5  # positions
@@ -52,22 +52,30 @@ def measured(points: np.ndarray) -> np.ndarray:
 class ToolMetric:
     """Radius and displacement as one number from 0 to 1, by their ranges in demonstrations.
 
+    Attributes:
+        limit: the metric that a share of the demonstrated paths does not exceed.
+
     Args:
         index: of demonstrations.
         tool: index of the tool's x among the observation's entries.
+        share: of the limit.
     """
 
-    def __init__(self, index: Index, tool: int) -> None:
+    def __init__(self, index: Index, tool: int, share: float) -> None:
         entries = slice(tool, tool + 3)
         seen = index.keys[:, entries] * index.scale[entries] + index.mean[entries]
         first = np.arange(len(seen) - WINDOW + 1)
         first = first[index.last[first] == index.last[first + WINDOW - 1]][:RANGES]
         values = measured(seen[first[:, None] + np.arange(WINDOW)])
         self._least, self._most = values.min(axis=0), values.max(axis=0)
+        self.limit = float(np.quantile(self._fused(values), share))
 
     def fuse(self, points: np.ndarray) -> np.ndarray:
         """Return the metric (B,) of points (B, W, 3)."""
-        shares = (measured(points) - self._least) / np.maximum(self._most - self._least, 1e-12)
+        return self._fused(measured(points))
+
+    def _fused(self, values: np.ndarray) -> np.ndarray:
+        shares = (values - self._least) / np.maximum(self._most - self._least, 1e-12)
         fused: np.ndarray = np.clip(shares, 0.0, 1.0) @ np.array([SHARE, 1.0 - SHARE])
         return fused
 
@@ -86,8 +94,9 @@ class ToolPathProposer(Proposer):
     policy: Policy
     file: str = argument("", INDEX, optional=True)
     tool: int = argument(0, "Place of the tool's x in the observation", 0, 4096)
-    above: float = argument(0.14321, "Metric above which it retrieves", 0.0, 1.0)
+    drafts: float = argument(0.25, "Share of the demonstrated paths where it would draft", 0.0, 1.0)
     skipped: int = argument(2, "Retrieved actions before a verified one", 0, 1_000_000)
+    candidates: int = argument(5, "Retrieved actions that the target chooses from", 1, 6)
     within: float = argument(9.0, "Bins that a drafted token may be off", 0.0, 1024.0)
 
     def __post_init__(self) -> None:
@@ -96,7 +105,7 @@ class ToolPathProposer(Proposer):
         if self.tool + 3 > observed:
             raise ValueError(f"tool: {self.tool}, must be at most {observed - 3}")
         self._drafter = ActionDrafter(self.policy, "tool_path")
-        self._metric = ToolMetric(self._retrieval.index, self.tool)
+        self._metric = ToolMetric(self._retrieval.index, self.tool, self.drafts)
         self._unverified = np.zeros(0, dtype=np.int64)  # retrieved actions in a row, of each robot
 
     def propose(self, context: ProposerContext) -> Proposal:
@@ -108,8 +117,9 @@ class ToolPathProposer(Proposer):
         moved = np.zeros(batch)
         if known >= LEAST:
             moved = self._metric.fuse(self._path(context, known))
-        retrieves = moved > self.above
-        found = self._retrieval.propose(context.observations, context.draws, AS_TRAINED).actions[:, 0]
+        retrieves = moved > self._metric.limit
+        every = self._retrieval.candidates(context.observations, self.candidates)
+        found = every[:, 0]
         codes, actions = drafter.clipped(drafter.bins(found)), found.copy()
         rows = np.flatnonzero(~retrieves)
         if rows.size:
@@ -119,7 +129,9 @@ class ToolPathProposer(Proposer):
         # Below 0 by blocks, else by tokens; half a bin more, for rounding.
         bins = np.floor(self.within) + 0.5 if known >= LEAST else 0.5
         distance = np.where(retrieves[:, None], -0.5, bins) * drafter.width
-        made = drafter.proposal(np.stack([actions, actions + distance], axis=1), codes)
+        others = every[:, 1:] if (retrieves & ~skips).any() else every[:, :0]
+        sent = np.concatenate([np.stack([actions, actions + distance], axis=1), others], axis=1)
+        made = drafter.proposal(sent, codes)
         return Proposal(made.actions, made.distribution, np.where(skips, 0.0, np.inf))
 
     def _path(self, context: ProposerContext, known: int) -> np.ndarray:

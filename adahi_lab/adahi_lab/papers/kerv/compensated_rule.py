@@ -19,6 +19,8 @@ from adahi_ros.core.proposal import Proposal
 
 COMPLETION = 2
 """Row of a draft's actions, after that of `REACH`: the filter's prediction."""
+OWN = 1
+"""Row of a reply's actions, after the one to execute: see `CompensatedAction.own`."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,13 @@ class CompensatedAction:
 
     Attributes:
         actions: (M, A) float32.
+        own: (M, A) float32, the same with the target's own tokens instead of the kept ones.
         completed: (M, A) bool, entries that the filter predicted.
         judge: how each of the others was decided.
     """
 
     actions: np.ndarray
+    own: np.ndarray
     completed: np.ndarray
     judge: ActionJudge
 
@@ -42,7 +46,9 @@ class Compensated(ActionRule):
     def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`; nothing is drawn. The verdict is of one action."""
         made = self.decide(draft, target)
-        return made.judge.verdict(made.actions)
+        verdict = made.judge.verdict(made.actions)
+        verdict.actions[:, OWN:] = made.own[:, None]
+        return verdict
 
     def decide(self, draft: Proposal, target: Proposal) -> CompensatedAction:
         """Return the actions to execute, and which of their entries were not verified."""
@@ -60,7 +66,7 @@ class Compensated(ActionRule):
             if judge.done:
                 break
             judge.read()
-        actions = judge.action_of(judge.tokens)
+        actions, own = judge.action_of(judge.tokens), judge.action_of(judge.likeliest)
         if completed.any():
-            actions = np.where(completed, rows[:, COMPLETION], actions).astype(np.float32)
-        return CompensatedAction(actions, completed, judge)
+            actions, own = (np.where(completed, rows[:, COMPLETION], each) for each in (actions, own))
+        return CompensatedAction(actions, own, completed, judge)

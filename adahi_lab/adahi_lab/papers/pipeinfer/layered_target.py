@@ -22,6 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from adahi_lab.papers.pipeinfer.token_runs import contradicts
+from adahi_lab.papers.tokens.texts import agreed
 from adahi_lab.papers.tokens.token_checkpoint import TokenCheckpoint, load_tokens
 from adahi_lab.papers.tokens.token_network import CachedBlock, TokenNetwork
 from adahi_lab.papers.tokens.token_policy import Embedding
@@ -76,19 +78,8 @@ class _Chunk:
     runs: list[_Run] = field(default_factory=list)
 
 
-@dataclass
-class Counts:
-    """Void passes of a `LayeredTarget` so far, and the layers that these did not pass."""
-
-    void: int = 0
-    saved: int = 0
-
-
 class LayeredTarget(Policy):
     """See the module. Its threads may judge several runs of one robot at once.
-
-    Attributes:
-        counts: of its passes.
 
     Args:
         checkpoint: of the network.
@@ -98,7 +89,7 @@ class LayeredTarget(Policy):
     def __init__(self, checkpoint: TokenCheckpoint, at_once: int = 4) -> None:
         codec = checkpoint.codec
         super().__init__(checkpoint.signature, codec.range, codec.action_scale, checkpoint.digest())
-        self.codec, self.at_once, self.counts = codec, at_once, Counts()
+        self.codec, self.at_once = codec, at_once
         self._network: TokenNetwork = load_network(checkpoint).eval()
         self._embedding = Embedding(checkpoint)
         self._stages = [threading.Lock() for _ in self._network.blocks]  # one run at a time each
@@ -139,7 +130,7 @@ class LayeredTarget(Policy):
             try:
                 found = self.run(observations.rows(np.array([row])), tuple(tokens))
             except VoidRunError as error:
-                if not _refused(tuple(tokens), error.known):  # the run that it continues has failed
+                if not contradicts(tokens, error.known):  # the run that it continues has failed
                     raise
                 found = error.known[: len(tokens) + 1]
             own[row, : len(found)] = found
@@ -174,7 +165,7 @@ class LayeredTarget(Policy):
             if before is not None and before.tokens == tokens:  # a copy of it
                 before.ready[-1].wait()
                 if before.void:
-                    self._stop(chunk, 0)
+                    raise VoidRunError(0, list(chunk.known))
                 return before.own
             return self._pass(chunk, run, before, windows, goals, void)
         except BaseException:
@@ -216,12 +207,12 @@ class LayeredTarget(Policy):
         mask = torch.full((new, old + new), -torch.inf).triu(old + 1)
         empty = self._network.no_past(1)[:, 0]
         for layer, block in enumerate(self._network.blocks):
-            if void() or _refused(run.tokens, chunk.known):
-                self._stop(chunk, layer)
+            if void() or contradicts(run.tokens, chunk.known):
+                raise VoidRunError(layer, list(chunk.known))
             if before is not None:
                 before.ready[layer].wait()
                 if before.void:  # then so is this one, which continues it
-                    self._stop(chunk, layer)
+                    raise VoidRunError(layer, list(chunk.known))
             assert isinstance(block, CachedBlock)
             past = empty if before is None else before.caches[layer]
             with self._stages[layer]:
@@ -233,20 +224,13 @@ class LayeredTarget(Policy):
         own = logits.argmax(dim=-1).tolist()
         run.own = own[self._embedding.context - 1 :] if before is None else before.own + own
         with self._lock:
-            accepted = _agreeing(run.tokens, run.own)
+            accepted, following = agreed(run.tokens, run.own)
             if accepted + 1 > len(chunk.known):
-                chunk.known = [*run.tokens[:accepted], run.own[accepted]]
+                chunk.known = [*run.tokens[:accepted], following]
             if len(chunk.known) == self.codec.codebooks:
                 chunk.runs = []  # no more are needed
         run.ready[-1].set()
         return run.own
-
-    def _stop(self, chunk: _Chunk, layer: int) -> None:
-        """Stop a run before a layer."""
-        with self._lock:
-            self.counts.void += 1
-            self.counts.saved += self.layers - layer
-            raise VoidRunError(layer, list(chunk.known))
 
 
 def _not_resumed(tokens: np.ndarray, first: int, rows: np.ndarray) -> TokenDistribution:
@@ -257,16 +241,6 @@ def _longest(runs: list[_Run], tokens: tuple[int, ...]) -> _Run | None:
     """Return the run with the most tokens that a run of these tokens continues."""
     fitting = [run for run in runs if run.tokens == tokens[: len(run.tokens)]]
     return max(fitting, key=lambda run: len(run.tokens), default=None)
-
-
-def _refused(tokens: tuple[int, ...], known: list[int]) -> bool:
-    """Return whether one of the tokens is known not to be the target's."""
-    return any(ours != theirs for ours, theirs in zip(tokens, known, strict=False))
-
-
-def _agreeing(tokens: tuple[int, ...], own: list[int]) -> int:
-    """Return how many tokens are the target's own, before the first that is not."""
-    return next((index for index, token in enumerate(tokens) if token != own[index]), len(tokens))
 
 
 def load_layered(folder: Path, /, *, checkpoint: str, at_once: int = 4) -> LayeredTarget:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from adahi_lab.papers.pipeinfer.token_runs import Run, TokenRuns, contradicts
+from adahi_lab.papers.pipeinfer.token_runs import CUTOFF, NO_CUTOFF, Cutoff, Run, TokenRuns, contradicts
 from adahi_lab.papers.tokens.run_clock import Decoded, Machines
 from adahi_lab.papers.tokens.texts import Text, agreed
 from adahi_lab.papers.tokens.token_pair import CLUSTER, TOKENS_PER_RUN, Chunks, Simulated, by_clock
@@ -26,14 +26,14 @@ UNBOUNDED = 1000  # runs in flight
 def ways(chunks: Chunks) -> dict[str, Simulated]:
     """Return PipeInfer and DSI; see `Clock`."""
     instances = replace(CLUSTER, stages=1, layers=CLUSTER.stages * CLUSTER.layers)
-    lanes = {f"DSI, {count}": (replace(instances, lanes=count), count) for count in (2, INSTANCES)}
+    lanes = {f"DSI, {count}": (replace(instances, lanes=count), count, NO_CUTOFF) for count in (2, INSTANCES)}
     return {
         name: by_clock(chunks, lambda text, how=how: pipelined(text, TOKENS_PER_RUN, *how))  # type: ignore[misc]
-        for name, how in {"PipeInfer": (CLUSTER, UNBOUNDED), **lanes}.items()
+        for name, how in {"PipeInfer": (CLUSTER, UNBOUNDED, CUTOFF), **lanes}.items()
     }
 
 
-def pipelined(text: Text, batch: int, machines: Machines, most: int) -> Decoded:
+def pipelined(text: Text, batch: int, machines: Machines, most: int, cutoff: Cutoff = NO_CUTOFF) -> Decoded:
     """Draft on while runs are read.
 
     Args:
@@ -41,19 +41,19 @@ def pipelined(text: Text, batch: int, machines: Machines, most: int) -> Decoded:
         batch: drafted tokens per run.
         machines: target and draft.
         most: runs in flight.
+        cutoff: of the draft.
     """
-    return _Simulation(text, batch, machines, most).decoded()
+    return _Simulation(text, machines, TokenRuns(text.length, batch, most, cutoff=cutoff)).decoded()
 
 
 class _Simulation:
-    def __init__(self, text: Text, batch: int, machines: Machines, most: int) -> None:
-        self._text, self._machines = text, machines
-        self._runs = TokenRuns(text.length, batch, most)
+    def __init__(self, text: Text, machines: Machines, runs: TokenRuns) -> None:
+        self._text, self._machines, self._runs = text, machines, runs
         self._made = Decoded()
         self._now_s, self._count = 0.0, 0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._drafting: list[int] | None = None  # after these
-        self._known: list[int] = []  # at the target
+        self._known = [list[int]() for _ in range(machines.lanes)]
         self._queues = [[deque[Run]() for _ in range(machines.stages)] for _ in range(machines.lanes)]
         self._busy = [[False] * machines.stages for _ in range(machines.lanes)]
 
@@ -81,8 +81,7 @@ class _Simulation:
         if before is not self._drafting:
             return  # it was stopped
         self._drafting = None
-        self._runs.draft(self._text.drafted(before))
-        self._made.drafted += 1
+        self._runs.draft(*self._text.drafted(before))
         self._send()
 
     def _arrive(self, run: Run) -> None:
@@ -106,27 +105,28 @@ class _Simulation:
         """Read the next layer of a run, or stop it."""
         machines = self._machines
         over, passed = layer == machines.layers, stage * machines.layers + layer
-        if machines.cancels and self._void(run) and passed < machines.stages * machines.layers:
+        if machines.cancels and self._void(lane, run) and passed < machines.stages * machines.layers:
             self._made.void += 1
             self._made.saved += machines.stages * machines.layers - passed
         elif not over:
             self._after(machines.layer_s, lambda: self._layer(lane, stage, run, layer + 1))
             return
         elif stage + 1 < machines.stages:
-            self._queue(lane, stage + 1, run)
+            self._after(machines.link_s, lambda: self._queue(lane, stage + 1, run))
         else:
-            self._finish(run)
+            self._finish(lane, run)
         self._busy[lane][stage] = False
         self._next(lane, stage)
 
-    def _void(self, run: Run) -> bool:
-        return contradicts(run.tokens, self._known) or len(run.tokens) < len(self._known)
+    def _void(self, lane: int, run: Run) -> bool:
+        known = self._known[lane]
+        return contradicts(run.tokens, known) or len(run.tokens) < len(known)
 
-    def _finish(self, run: Run) -> None:
+    def _finish(self, lane: int, run: Run) -> None:
         accepted, following = agreed(run.tokens, self._text.own(run.tokens))
         found = [*run.tokens[:accepted], following]
-        if len(found) > len(self._known):
-            self._known = found
+        for each in range(self._machines.lanes) if self._machines.shares else (lane,):
+            self._known[each] = max(self._known[each], found, key=len)
         self._after(self._machines.link_s, lambda: self._reply(run, accepted, following))
 
     def _reply(self, run: Run, accepted: int, following: int) -> None:

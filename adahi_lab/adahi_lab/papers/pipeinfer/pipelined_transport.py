@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from adahi_lab.papers.pipeinfer.token_runs import Run, TokenRuns
+from adahi_lab.papers.pipeinfer.token_runs import CUTOFF, Run, TokenRuns
 from adahi_lab.papers.tokens.greedy_draft import GreedyDraft
 from adahi_lab.papers.tokens.token_codes import BinCodec
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
@@ -193,9 +193,12 @@ class PipelinedTransport(Transport):
         numbers = np.frombuffer(whole.rows.numbers, dtype="<f4").reshape(1, whole.length, -1)
         goal = np.frombuffer(whole.goal, dtype="<f4")[: policy.goal_dim].reshape(1, -1)
         observations = policy.observations(numbers[:, -policy.history :], goal)
+        draft = GreedyDraft(self._policy, observations)
+        return _Chunk(request, window, self._new_runs(), draft, self._clock())
+
+    def _new_runs(self) -> TokenRuns:
         # A request without codes is for a whole chunk, so the shortest run has a token.
-        runs = TokenRuns(self._codec.codebooks, self._batch, MOST_IN_FLIGHT, least=1)
-        return _Chunk(request, window, runs, GreedyDraft(self._policy, observations), self._clock())
+        return TokenRuns(self._codec.codebooks, self._batch, MOST_IN_FLIGHT, 1, CUTOFF)
 
     def _first(self, chunk: _Chunk) -> Sent:
         """Draft until a run is due, and send it."""
@@ -206,7 +209,7 @@ class PipelinedTransport(Transport):
         return message
 
     def _draft(self, chunk: _Chunk) -> None:
-        chunk.runs.draft(chunk.draft.next_token(chunk.runs.drafted))
+        chunk.runs.draft(*chunk.draft.next_token(chunk.runs.drafted))
 
     def _send(self, chunk: _Chunk, run: Run) -> Sent:
         codes = np.array(run.tokens, dtype=np.int64)
@@ -235,7 +238,7 @@ class PipelinedTransport(Transport):
         chunk.link_ms = min(chunk.link_ms, 1e3 * (self._clock() - sent_s) - reply.compute_ms)
         if chunk.assignment not in (None, reply.assignment):  # the rest would be of another goal
             self._forget(chunk, [each for each, _ in chunk.sent.values()])
-            chunk.runs = TokenRuns(self._codec.codebooks, self._batch, MOST_IN_FLIGHT, least=1)
+            chunk.runs = self._new_runs()
             chunk.assignment = None
             chunk.restarts += 1
             chunk.pause(chunk.restarts, self._clock())

@@ -9,6 +9,7 @@ from itertools import takewhile
 import numpy as np
 
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
+from adahi_ros.core.proposal import softmax
 from adahi_ros.core.signature import Observations
 
 
@@ -37,6 +38,8 @@ class GreedyDraft:
         after: np.ndarray = self._decoding.logits[0, -1]
         return after
 
-    def next_token(self, tokens: Sequence[int]) -> int:
-        """Return the likeliest token after these."""
-        return int(self.logits(tokens).argmax())
+    def next_token(self, tokens: Sequence[int]) -> tuple[int, float]:
+        """Return the likeliest token after these, and its probability."""
+        probabilities = softmax(self.logits(tokens), 1.0)
+        token = int(probabilities.argmax())
+        return token, float(probabilities[token])

@@ -18,8 +18,9 @@ class Machines:
         layers: of each stage.
         layer_s: duration of a layer, for any number of tokens.
         draft_s: duration of a drafted token.
-        link_s: one way between drafter and target.
+        link_s: one way between two machines: drafter, first stage, next stage, and back.
         cancels: void runs stop between layers; else they are read to their end.
+        shares: what an instance finds out stops the void runs of all, else its own alone.
     """
 
     lanes: int = 1
@@ -29,11 +30,12 @@ class Machines:
     draft_s: float = 0.1
     link_s: float = 0.0
     cancels: bool = True
+    shares: bool = True
 
     @property
     def pass_s(self) -> float:
-        """Duration of a pass."""
-        return self.stages * self.layers * self.layer_s
+        """Duration of a pass, from the first machine to the last."""
+        return self.stages * self.layers * self.layer_s + (self.stages - 1) * self.link_s
 
 
 @dataclass
@@ -46,7 +48,6 @@ class Decoded:
         passes: that started.
         void: passes that were stopped.
         saved: layers that these did not pass.
-        drafted: tokens that were drafted.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -54,16 +55,16 @@ class Decoded:
     passes: int = 0
     void: int = 0
     saved: int = 0
-    drafted: int = 0
 
 
 def alone(text: Text, machines: Machines) -> Decoded:
     """Decode token by token, without a draft."""
-    made = Decoded(time_s=2.0 * machines.link_s)
+    back_s = machines.link_s * (machines.stages > 1)  # of a token, to the first stage
+    made = Decoded(time_s=2.0 * machines.link_s - back_s)
     while len(made.tokens) < text.length:
         made.tokens.append(text.own(made.tokens)[-1])
         made.passes += 1
-        made.time_s += machines.pass_s
+        made.time_s += machines.pass_s + back_s
     return made
 
 
@@ -73,8 +74,7 @@ def speculative(text: Text, batch: int, machines: Machines) -> Decoded:
     while len(made.tokens) < text.length:
         run = list(made.tokens)
         while len(run) < min(len(made.tokens) + batch, text.length - 1):
-            run.append(text.drafted(run))
-            made.drafted += 1
+            run.append(text.drafted(run)[0])
             made.time_s += machines.draft_s
         accepted, following = agreed(run, text.own(run))
         made.tokens = [*run[:accepted], following]

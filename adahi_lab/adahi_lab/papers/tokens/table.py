@@ -57,8 +57,8 @@ LEGEND = (
     "and the first speculative decoding with the same requests. Length: drafted tokens of a request, with "
     "several machines of a pass, before the first that is not kept. Passes: of the target for an action, "
     "also void ones. Rounds: requests of an episode. kB: files of networks, heads and indices on each side. "
-    "Success: with its Wilson interval of 95 %; of DSI, CoSine and speculation on several machines the "
-    "target's, because each chunk is. McNemar: episodes that only this, only the target alone with the same "
+    "Success: with its Wilson interval of 95 %; on several machines always the target's, because each chunk "
+    "is. McNemar: episodes that only this, only the target alone with the same "
     "requests solves; p. DyQ-VLA changes the duration of a pass, not the number"
 )
 

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from adahi_lab.papers.tokens.greedy_draft import GreedyDraft
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
+from adahi_ros.core.proposal import residual, sample
 from adahi_ros.core.signature import Observations
+
+SPREAD = 4.0
+"""Of a made-up draft's confidence, a beta distribution: the higher, the nearer to the rate of acceptance."""
 
 
 class Text(Protocol):
@@ -22,8 +26,8 @@ class Text(Protocol):
 
     length: int
 
-    def drafted(self, tokens: Sequence[int]) -> int:
-        """Return the draft's token after these."""
+    def drafted(self, tokens: Sequence[int]) -> tuple[int, float]:
+        """Return the draft's token after these, and its confidence in it."""
 
     def own(self, tokens: Sequence[int]) -> list[int]:
         """Return the target's tokens of n: each after those before it, and the one after all, n + 1."""
@@ -32,7 +36,8 @@ class Text(Protocol):
 class MadeUpText(Text):
     """Token i of the target is i; the draft has it with a probability, independently, after right tokens.
 
-    Every token after a wrong one is wrong, too. The draft of a place is the same whenever it is drafted.
+    Every token after a wrong one is wrong, too. The draft of a place is the same whenever it is drafted. Its
+    confidence is on average the share of right tokens: of those with any confidence, so many are right.
 
     Args:
         length: of the chunk.
@@ -42,13 +47,17 @@ class MadeUpText(Text):
 
     def __init__(self, length: int, acceptance: float, seed: int) -> None:
         self.length = length
-        self._right = np.random.default_rng(seed).random(length + 1) < acceptance
+        rng = np.random.default_rng(seed)
+        self._right = rng.random(length + 1) < acceptance
+        least, right = 1e-9, self._right
+        for_it = np.maximum(SPREAD * acceptance + right, least)
+        self._confidence = rng.beta(for_it, np.maximum(SPREAD * (1.0 - acceptance) + ~right, least))
 
-    def drafted(self, tokens: Sequence[int]) -> int:
+    def drafted(self, tokens: Sequence[int]) -> tuple[int, float]:
         """See `Text`."""
         at = len(tokens)
         after_right = not tokens or tokens[-1] == at - 1
-        return at if self._right[at] and after_right else -1
+        return at if self._right[at] and after_right else -1, float(self._confidence[at])
 
     def own(self, tokens: Sequence[int]) -> list[int]:
         """See `Text`."""
@@ -71,7 +80,7 @@ class PolicyText(Text):
         self._drafting, self._target, self._seen = GreedyDraft(draft, for_draft), target, for_target
         self._known: dict[tuple[int, ...], list[int]] = {}
 
-    def drafted(self, tokens: Sequence[int]) -> int:
+    def drafted(self, tokens: Sequence[int]) -> tuple[int, float]:
         """See `Text`."""
         return self._drafting.next_token(tokens)
 
@@ -82,6 +91,52 @@ class PolicyText(Text):
             codes = np.array([key], dtype=np.int64).reshape(1, -1)
             self._known[key] = self._target.begin(self._seen, codes).logits[0].argmax(axis=-1).tolist()
         return self._known[key]
+
+
+Distributed = Callable[[tuple[int, ...]], np.ndarray]
+"""Returns the distribution (K,) of the token after any first tokens of a chunk."""
+
+
+def by_last(distributions: np.ndarray) -> Distributed:
+    """Return those of (N, K, K): by the token's place, and the token before it; 0 before the first."""
+    return lambda before: np.asarray(distributions[len(before), before[-1] if before else 0])
+
+
+class SampledText(Text):
+    """A chunk of sampled tokens; the target's are distributed as its own samples, whatever is drafted.
+
+    By the rule of speculative sampling (Leviathan et al., 2023): a drafted token is kept with the probability
+    q/p, else resampled. Each place has its own draws, so every pass over it decides alike, in any order.
+
+    Args:
+        draft, target: p and q.
+        draws: (length, 3), uniform: of the drafted token, its test, and the target's sample.
+        equal: a drafted token is only right where it equals an independent sample of the target.
+    """
+
+    def __init__(
+        self, draft: Distributed, target: Distributed, draws: np.ndarray, equal: bool = False
+    ) -> None:
+        self.length, self._draft, self._target, self._draws = len(draws), draft, target, draws
+        self._equal, self._known = equal, dict[tuple[int, ...], int]()
+
+    def drafted(self, tokens: Sequence[int]) -> tuple[int, float]:
+        """See `Text`."""
+        p = self._draft(tuple(tokens))
+        return int(sample(p, self._draws[len(tokens), 0])), float(p.max())
+
+    def own(self, tokens: Sequence[int]) -> list[int]:
+        """See `Text`."""
+        return [self._decided(tuple(tokens[:at])) for at in range(len(tokens) + 1)]
+
+    def _decided(self, before: tuple[int, ...]) -> int:
+        if before not in self._known:
+            p, q, (_, test, again) = self._draft(before), self._target(before), self._draws[len(before)]
+            token, _ = self.drafted(before)
+            if self._equal or test * p[token] >= q[token]:
+                token = int(sample(q if self._equal else residual(p, q), again))
+            self._known[before] = token
+        return self._known[before]
 
 
 def own_chunk(text: Text) -> list[int]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from adahi_lab.datasets.trajectories import Trajectories
+from adahi_lab.papers.heisd.retrieval import load_retrieval
 from adahi_lab.papers.heisd.retrieval_index import make_index, save_index
-from adahi_lab.papers.heisd.tool_path import displacement, radius
+from adahi_lab.papers.heisd.tool_path import ToolMetric, displacement, radius
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.backends import load_policy
@@ -66,13 +69,18 @@ def draft() -> Policy:
     return load_policy(asset("checkpoints/metaworld/tokens") / "draft", "onnxruntime")
 
 
+def controller_of(draft: Policy, index: str, **arguments: float) -> Controller:
+    gate = ControllerConfig(ThresholdedGate("expected_error", 0.0))
+    controller = Controller(draft, gate, "tool_path", arguments={"file": index, **arguments})
+    controller.reset(1, [0])
+    return controller
+
+
 def sent(
     draft: Policy, index: str, speed: float, count: int, **arguments: float
 ) -> tuple[list[bool], list[float]]:
     """Return at which steps a request is sent, and the sign and size of the distance in bins."""
-    gate = ControllerConfig(ThresholdedGate("expected_error", 0.0))
-    controller = Controller(draft, gate, "tool_path", arguments={"file": index, **arguments})
-    controller.reset(1, [0])
+    controller = controller_of(draft, index, **arguments)
     asks, distances = [], []
     for number in range(count):
         seen = np.zeros((1, OBSERVED), dtype=np.float32)
@@ -91,6 +99,27 @@ def test_a_fast_tool_is_verified_after_every_two_retrieved_actions(draft: Policy
     asks, distances = sent(draft, index, 0.02, 12)
     assert asks == [True, True, True, *[False, False, True] * 3]
     np.testing.assert_allclose(distances, [0.5] * 3 + [-0.5] * 9, atol=1e-3)
+
+
+def test_the_limit_is_the_metric_that_a_share_of_the_demonstrated_paths_does_not_exceed(index: str) -> None:
+    every = load_retrieval(Path(index)).index
+    low, high = (ToolMetric(every, 0, share) for share in (0.25, 0.75))
+    paths = 0.001 * np.arange(21)[:, None, None] * arc(1.0, 0.0, 5) * np.arange(5)[:, None]
+    assert (low.fuse(paths) > low.limit).sum() > (high.fuse(paths) > high.limit).sum() > 0
+    assert ToolMetric(every, 0, 0.0).limit == 0.0
+
+
+def test_only_a_request_for_a_retrieved_action_has_other_candidates(draft: Policy, index: str) -> None:
+    controller = controller_of(draft, index)
+    counts = []
+    for number in range(9):
+        seen = np.zeros((1, OBSERVED), dtype=np.float32)
+        seen[0, 0] = 0.02 * number
+        step = controller.begin({"observation": seen})
+        controller.executed(controller.finish(step, None))
+        assert step.proposal is not None
+        counts.append(step.proposal.actions.shape[1])
+    assert counts == [2, 2, 2, 2, 2, 6, 2, 2, 6]
 
 
 def test_without_an_index_the_file_is_named(draft: Policy) -> None:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_lab.papers.kerv.compensated_proposer import EntryFilters, threshold_at
+from adahi_lab.papers.kerv.compensated_proposer import CompensatedProposer, EntryFilters, threshold_at
+from adahi_lab.papers.tokens.action_draft import ActionDrafter
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.assets import asset
+from adahi_ros.core.observation_buffer import ObservationBuffer
+from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import UNITS
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.backends import load_policy
+from adahi_ros.proposers.interface import ProposerContext
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.controller import Step as ControlStep
 
@@ -71,6 +76,30 @@ def test_every_fourth_request_has_a_prediction(draft: TokenPolicy) -> None:
         assert drawn.counts is not None
         assert (drawn.counts.max(axis=-1) == UNITS).all()
         assert drawn.codes.shape == (1, 4)
+
+
+def test_the_threshold_falls_where_kept_tokens_were_far_off_and_rises_elsewhere(draft: TokenPolicy) -> None:
+    proposer = CompensatedProposer(draft, first=12.0, last=5.0, limit=8.0)
+    windows = np.zeros((2, draft.signature.history, draft.signature.observation_dim), np.float32)
+    seen = draft.signature.observations(windows, np.zeros((2, draft.signature.goal_dim), np.float32))
+
+    def threshold() -> list[float]:
+        context = ProposerContext(1, seen, ObservationBuffer(4), Plan(2, 4), np.zeros((2, 0)), 1.0)
+        made = proposer.propose(context).actions
+        width = ActionDrafter(draft, "").width
+        reach: list[float] = np.floor((made[:, 1] - made[:, 0]) / width).mean(axis=1).tolist()
+        return reach
+
+    assert threshold() == [12.0, 12.0]
+    codes = np.full((2, draft.codec.codebooks), 100)
+    codes[1, :4] += 3  # 12 bins in all
+    executed, own = draft.codec.decode(codes), draft.codec.decode(np.full_like(codes, 100))
+    actions = np.stack([executed[:, 0], own[:, 0]], axis=1)
+    for _ in range(9):
+        proposer.observe_reply(0, Verdict(actions, np.ones((2, 4), dtype=bool)), np.arange(2))
+    assert threshold() == [12.0, 5.0]
+    proposer.observe_reply(0, Verdict(actions[:1], np.ones((1, 4), dtype=bool)), np.array([1]))
+    assert threshold() == [12.0, 6.0]
 
 
 def test_other_drafts_are_refused() -> None:

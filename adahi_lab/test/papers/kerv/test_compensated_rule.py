@@ -88,6 +88,7 @@ def test_only_what_was_verified_or_predicted_is_executed(completes: bool) -> Non
             assert made.judge.accepted[row, entry] == kept
             tokens.append(int(codes[row, entry]) if kept else best)
             assert made.actions[row, entry] == np.float32(WIDTH * tokens[-1])
+            assert made.own[row, entry] == np.float32(WIDTH * best)
     assert kinds["kept"] > M
     assert bool(kinds["predicted"]) == completes
     assert bool(kinds["replaced"]) != completes

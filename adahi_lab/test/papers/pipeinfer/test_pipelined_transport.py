@@ -10,7 +10,9 @@ from itertools import count
 import numpy as np
 import pytest
 
+from adahi_lab.papers.pipeinfer import pipelined_transport
 from adahi_lab.papers.pipeinfer.pipelined_transport import MOST_IN_FLIGHT, PipelinedTransport
+from adahi_lab.papers.pipeinfer.token_runs import CUTOFF, NO_CUTOFF, Cutoff
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.assets import asset
 from adahi_ros.policies.backends import load_policy
@@ -111,8 +113,11 @@ def replies(transport: PipelinedTransport, inner: Inner, seed: int) -> list[Repl
 
 
 @pytest.mark.parametrize("batch", [1, 4, 31])
-@pytest.mark.parametrize("ahead", [0, 3])
-def test_replies_in_any_order_make_the_targets_own_chunk(draft: TokenPolicy, batch: int, ahead: int) -> None:
+@pytest.mark.parametrize(("ahead", "cutoff"), [(0, NO_CUTOFF), (3, CUTOFF)])
+def test_replies_in_any_order_make_the_targets_own_chunk(
+    draft: TokenPolicy, batch: int, ahead: int, cutoff: Cutoff, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipelined_transport, "CUTOFF", cutoff)
     for seed in range(3):
         inner = Inner(draft)
         transport = PipelinedTransport(inner, draft, batch, lambda: 0.0)
@@ -126,7 +131,8 @@ def test_replies_in_any_order_make_the_targets_own_chunk(draft: TokenPolicy, bat
         assert transport.next_due_s == math.inf  # nothing is left of it
 
 
-def test_drafted_runs_go_out_before_any_reply(draft: TokenPolicy) -> None:
+def test_drafted_runs_go_out_before_any_reply(draft: TokenPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipelined_transport, "CUTOFF", NO_CUTOFF)
     inner = Inner(draft)
     transport = PipelinedTransport(inner, draft, 4, lambda: 7.0)
     request = request_of(inner)
