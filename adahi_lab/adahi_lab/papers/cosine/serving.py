@@ -2,8 +2,10 @@
 """What to do next for many robots, several drafters and one verifier: CoSine, and what it is compared with.
 
 Every robot wants one chunk after another. One group of robots is drafted, and one batch verified, at a time.
-In a pipeline one group is drafted while another one is verified; else they take turns. No clock and no
-network: `serving_clock` has a simulated clock, `serving_ray` real machines.
+In a pipeline one half of the robots may be drafted for while the other half is verified; else all are drafted
+for together. What verifications kept decides which is faster, how many drafters work on a robot, and how
+many tokens they draft. No clock and no network: `serving_clock` has a simulated clock, `serving_ray` real
+machines.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from adahi_lab.papers.cosine.collaboration import Load, Opinion, Router, fused, group_size, tokens_to_draft
+from adahi_lab.papers.cosine.collaboration import Opinion, Router, fused
 from adahi_lab.papers.tokens.texts import agreed
 
 
@@ -65,11 +67,11 @@ class Service:
     pass_s: float = 1.0
     pass_more_s: float = 0.005
 
-    def token_s(self, opinions: int) -> float:
+    def token_s(self, opinions: float) -> float:
         """Return how long a token takes, of which drafters have so many opinions."""
         return self.draft_s + self.draft_more_s * math.ceil(opinions / self.drafters)
 
-    def pass_of(self, tokens: int) -> float:
+    def pass_of(self, tokens: float) -> float:
         """Return how long a verification of so many tokens takes."""
         return self.pass_s + self.pass_more_s * tokens
 
@@ -81,8 +83,9 @@ class Way:
     Attributes:
         routed: drafters by what was kept; else each robot keeps one at random.
         selected: drafters of a request; the most confident token counts.
-        pipelined: one group is drafted while another one is verified.
-        tokens: drafted per verification; 0 adapts them to the load; None drafts none.
+        pipelined: one half may be drafted for while the other one is verified.
+        tokens: drafted per verification; 0 adapts them, and the drafters up to `selected`, to the load; None
+            drafts none.
     """
 
     routed: bool = False
@@ -94,8 +97,10 @@ class Way:
 COSINE = Way(routed=True, selected=2, pipelined=True, tokens=0)
 MOST_TOKENS = 8
 MEMORY = 0.99  # of the tested tokens, from one robot's verification to the next
-FIRST_TESTED = np.array([4.0, 8.0])
-"""Tokens that were kept, and tested, before the first: their share is the expected acceptance."""
+FIRST_KEPT = np.array([3.2, 4.0, 4.0, 1.0])
+"""Tokens that were kept, tested and drafted, and verifications, before the first: so many that each number of
+drafters is tried."""
+LEVELS = 8  # of confidence; of each, the share of kept tokens is measured
 
 
 @dataclass
@@ -132,6 +137,9 @@ class Robot(Generic[C]):
         run: these, and drafted ones.
         opinions: what each drafter drafted for it.
         scores: of these drafters.
+        levels: of confidence, of the drafted tokens.
+        alive: probability that all of them are kept.
+        expected: tokens of the next verification.
     """
 
     number: int
@@ -141,16 +149,18 @@ class Robot(Generic[C]):
     run: list[int] = field(default_factory=list)
     opinions: dict[int, list[int]] = field(default_factory=dict)
     scores: list[float] = field(default_factory=list)
+    levels: list[int] = field(default_factory=list)
+    alive: float = 1.0
+    expected: float = 1.0
 
     def wants(self, count: int) -> bool:
         """Return whether it lacks drafted tokens; the target adds the last one of a chunk."""
         return len(self.run) < min(len(self.verified) + count, self.texts[0][1].length - 1)
 
-    def draft(self, opinions: Sequence[Opinion]) -> None:
-        """Add the token of the opinions of its drafters, in their order."""
-        for tokens, opinion in zip(self.opinions.values(), opinions, strict=True):
-            tokens.append(opinion.token)
-        self.run.append(fused(opinions, self.scores))
+    def begin(self, drafters: Sequence[int], scores: Sequence[float]) -> None:
+        """Begin a draft by some drafters with scores."""
+        self.run, self.opinions = list(self.verified), {drafter: [] for drafter in drafters}
+        self.scores, self.levels, self.alive, self.expected = list(scores), [], 1.0, 1.0
 
 
 class Serving(Generic[C]):
@@ -160,8 +170,8 @@ class Serving(Generic[C]):
         robots: all of them.
         waiting: robots that want tokens, the longest waiting first.
         made: what happened.
-        token_s: duration of a drafted token for a number of robots.
-        pass_s: duration of a verification of a number of robots, and of tokens of each.
+        token_s: duration of a drafted token, of which drafters have so many opinions.
+        pass_s: duration of a verification of so many tokens.
 
     Args:
         texts: the chunks of each robot.
@@ -170,6 +180,8 @@ class Serving(Generic[C]):
     """
 
     def __init__(self, texts: Sequence[Sequence[C]], way: Way, service: Service) -> None:
+        if not 1 <= way.selected <= service.drafters:
+            raise ValueError(f"selected: {way.selected}, must be from 1 to {service.drafters}, the drafters")
         self._way = way
         numbers = iter(range(sum(map(len, texts))))
         self.robots = [
@@ -177,35 +189,88 @@ class Serving(Generic[C]):
         ]
         self.waiting = list(self.robots)
         self.made = Served([[] for _ in range(sum(map(len, texts)))])
-        self._router = Router(service.drafters, way.selected)
+        self._router = Router(service.drafters)
         kept = np.random.default_rng(len(texts)).integers(service.drafters, size=len(texts))
-        self._kept = dict(enumerate(kept.tolist()))
-        self._tested = FIRST_TESTED
-        self.token_s: Callable[[int], float] = lambda number: service.token_s(number * way.selected)
-        self.pass_s: Callable[[int, int], float] = lambda number, tokens: service.pass_of(number * tokens)
+        self._own = dict(enumerate(kept.tolist()))
+        most = way.selected if way.routed else 1
+        self._kept = dict.fromkeys(sorted({1, most} if way.tokens == 0 else {most}), FIRST_KEPT)
+        middles = (np.arange(LEVELS) + 0.5) / LEVELS
+        self._sure = np.stack([2.0 * middles, np.full(LEVELS, 2.0)], axis=1)
+        self.token_s: Callable[[float], float] = service.token_s
+        self.pass_s: Callable[[float], float] = service.pass_of
 
-    def _load(self, requests: int) -> Load:
-        kept, offered = self._tested
-        return Load(requests, float(kept / offered), self.token_s, self.pass_s)
-
-    def group(self, busy_s: float) -> tuple[list[Robot[C]], int]:
-        """Take the robots to draft for; return them and how many tokens to draft.
-
-        Args:
-            busy_s: time until the verifier is free.
-        """
+    def _rate(self, selected: int, halves: bool) -> float:
+        """Return the tokens per second as drafts of so many drafters were kept, in halves or together."""
+        kept, _, drafted, verified = self._kept[selected]
         active = sum(bool(robot.texts) for robot in self.robots)
-        count = self._way.tokens
-        most = group_size(self._load(active), count or MOST_TOKENS) if self._way.pipelined else active
-        group, self.waiting = self.waiting[:most], self.waiting[most:]
-        if count == 0:
-            count, _ = tokens_to_draft(self._load(len(group)), busy_s, MOST_TOKENS)
+        group = math.ceil(active / 2) if halves else active
+        draft_s = drafted / verified * self.token_s(group * selected)
+        pass_s = self.pass_s(group * (drafted / verified + 1.0))
+        tokens = active * (1.0 + kept / verified)
+        if halves:
+            return float(tokens / max(draft_s, pass_s) / 2.0)
+        return float(max(tokens / (draft_s + pass_s), active / self.pass_s(active)))  # or drafts nothing
+
+    def _arranged(self) -> tuple[int, bool]:
+        """Return how many drafters work on a robot, and whether halves take turns: what is fastest."""
+        halving = (False, True) if self._way.pipelined else (False,)
+        options = [(selected, halves) for halves in halving for selected in self._kept]
+        return max(options, key=lambda each: self._rate(*each))
+
+    def begins(self, verifying: bool) -> bool:
+        """Return whether to draft for another group now: together, all wait for the verifier."""
+        return bool(self.waiting) and (not verifying or self._arranged()[1])
+
+    def group(self) -> list[Robot[C]]:
+        """Take the robots to draft for."""
+        selected, halves = self._arranged()
+        active = sum(bool(robot.texts) for robot in self.robots)
+        size = math.ceil(active / 2) if halves else active
+        group, self.waiting = self.waiting[:size], self.waiting[size:]
         for robot in group:
             number = robot.number
-            chosen = self._router.drafters(number) if self._way.routed else [self._kept[number]]
-            robot.scores = [float(self._router.scores(number)[drafter]) for drafter in chosen]
-            robot.run, robot.opinions = list(robot.verified), {drafter: [] for drafter in chosen}
-        return group, count or 0
+            chosen = self._router.drafters(number, selected) if self._way.routed else [self._own[number]]
+            robot.begin(chosen, self._router.scores(number)[chosen].tolist())
+        return group
+
+    def wanting(self, group: Sequence[Robot[C]], spent_s: float, busy_s: float) -> list[Robot[C]]:
+        """Return the robots to draft a next token for, none at the end of a draft.
+
+        Adaptive speculation: those with the likeliest drafts, as many as give the most tokens per second.
+        While the verifier is busy, drafting costs nothing, so more is drafted.
+
+        Args:
+            group: of robots.
+            spent_s: since its drafting began.
+            busy_s: from then until the verifier is free.
+        """
+        count = self._way.tokens
+        able = [robot for robot in group if robot.wants(MOST_TOKENS if count == 0 else count or 0)]
+        if count != 0 or not able:
+            return able
+        able.sort(key=lambda robot: -robot.alive)
+        selected = len(able[0].opinions)
+        kept, tested, _, _ = self._kept[selected]
+        expected = sum(robot.expected for robot in group)
+        tokens = len(group) + sum(len(robot.levels) for robot in group)
+        rates = [expected / (max(spent_s, busy_s) + self.pass_s(tokens))]
+        for number, robot in enumerate(able, 1):
+            expected += robot.alive * kept / tested
+            drafted_s = spent_s + self.token_s(number * selected)
+            rates.append(expected / (max(drafted_s, busy_s) + self.pass_s(tokens + number)))
+        return able[: int(np.argmax(rates))]
+
+    def draft(self, robot: Robot[C], opinions: Sequence[Opinion]) -> None:
+        """Add the token of the opinions of a robot's drafters, in their order."""
+        for tokens, opinion in zip(robot.opinions.values(), opinions, strict=True):
+            tokens.append(opinion.token)
+        best = fused(opinions, robot.scores)
+        level = min(int(best.confidence * LEVELS), LEVELS - 1)
+        kept, tested = self._sure[level]
+        robot.run.append(best.token)
+        robot.levels.append(level)
+        robot.alive *= kept / tested
+        robot.expected += robot.alive
 
     def verified(self, robot: Robot[C], own: list[int], now_s: float) -> None:
         """Learn the target's tokens after those of a robot's run, n + 1, at a time."""
@@ -220,7 +285,12 @@ class Serving(Generic[C]):
         }
         kept, drafted = accepted - before, len(robot.run) - before
         self._router.verified(robot.number, kept / max(drafted, 1), right)
-        self._tested = MEMORY * self._tested + np.array([kept, min(kept + 1, drafted)])
+        if drafted:
+            new_kept = np.array([kept, min(kept + 1, drafted), drafted, 1.0])
+            selected = len(robot.opinions)
+            self._kept[selected] = MEMORY * self._kept[selected] + new_kept
+        for place, level in enumerate(robot.levels[: kept + 1]):
+            self._sure[level] = MEMORY * self._sure[level] + [place < kept, 1.0]
         self.made.passes += 1
         self.made.drafted += drafted
         self.made.accepted += kept

@@ -80,13 +80,14 @@ def serve(texts: Sequence[Sequence[DraftedText]], way: Way, service: Service) ->
             verifying, ready = ready, []
             tokens = sum(len(robot.run) - len(robot.verified) + 1 for robot in verifying)
             verified_s = now_s + service.pass_of(tokens)
-        if not drafting and serving.waiting and (way.pipelined or not verifying):
-            drafting, count = serving.group(verified_s - now_s if verifying else 0.0)
-            for robot in drafting:
-                _, text = robot.texts[0]
-                while robot.wants(count):
-                    robot.draft([text.opinion(drafter, robot.run) for drafter in robot.opinions])
-            drafted_s = now_s + serving.token_s(len(drafting)) * count
+        if not drafting and serving.begins(bool(verifying)):
+            drafting, drafted_s = serving.group(), now_s
+            busy_s = verified_s - now_s if verifying else 0.0
+            while wanting := serving.wanting(drafting, drafted_s - now_s, busy_s):
+                for robot in wanting:
+                    _, text = robot.texts[0]
+                    serving.draft(robot, [text.opinion(each, robot.run) for each in robot.opinions])
+                drafted_s += serving.token_s(sum(len(robot.opinions) for robot in wanting))
         now_s = min(drafted_s, verified_s)
         if now_s == drafted_s:
             ready += drafting

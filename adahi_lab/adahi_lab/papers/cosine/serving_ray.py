@@ -119,22 +119,18 @@ class _Chunk:
 
 
 class _Measured:
-    """A duration by `expected`, corrected by measured ones.
+    """A duration by `expected` for a number, corrected by measured ones."""
 
-    Args:
-        expected: for arguments.
-    """
-
-    def __init__(self, expected: Callable[..., float]) -> None:
+    def __init__(self, expected: Callable[[float], float]) -> None:
         self._expected, self._share = expected, 1.0
 
-    def __call__(self, *arguments: int) -> float:
-        """Return the duration for arguments."""
-        return self._share * self._expected(*arguments)
+    def __call__(self, number: float) -> float:
+        """Return the duration for a number."""
+        return self._share * self._expected(number)
 
-    def add(self, took_s: float, *arguments: int) -> None:
-        """Learn what it was for arguments."""
-        self._share = KNOWN * self._share + (1.0 - KNOWN) * took_s / self._expected(*arguments)
+    def add(self, took_s: float, number: float) -> None:
+        """Learn what it was for a number."""
+        self._share = KNOWN * self._share + (1.0 - KNOWN) * took_s / self._expected(number)
 
 
 @contextmanager
@@ -216,14 +212,11 @@ class RayService:
             [each.use.remote(str(path.resolve())) for each, path in zip(self._drafters, drafts, strict=True)]
         )
         serving = Serving([[_Chunk(length, *each) for each in own] for own in seen], way, self._service)
-        serving.token_s, serving.pass_s = token_s, pass_s = (
-            _Measured(serving.token_s),
-            _Measured(serving.pass_s),
-        )
+        serving.token_s, serving.pass_s = _, pass_s = _Measured(serving.token_s), _Measured(serving.pass_s)
         began_s, free_s, until_s, new = time.monotonic(), 0.0, 0.0, 0
         made, ready = serving.made, list[Robot[_Chunk]]()
         group, batch = list[Robot[_Chunk]](), list[Robot[_Chunk]]()
-        drafting: Future[float] | None = None
+        drafting: Future[None] | None = None
         verifying: Future[list[list[int]]] | None = None
 
         def now_s() -> float:
@@ -235,30 +228,29 @@ class RayService:
                     made.idle_s += now_s() - free_s
                     batch, ready = ready, []
                     new = sum(len(robot.run) - len(robot.verified) + 1 for robot in batch)
-                    free_s, until_s = now_s(), now_s() + pass_s(1, new)
+                    free_s, until_s = now_s(), now_s() + pass_s(new)
                     asks = [_ask(robot, for_target=True) for robot in batch]
                     verifying = self._verifier.own.remote(asks, new).future()
-                if drafting is None and serving.waiting and (way.pipelined or verifying is None):
-                    group, count = serving.group(0.0 if verifying is None else max(0.0, until_s - now_s()))
-                    drafting = thread.submit(self._draft, group, count)
+                if drafting is None and serving.begins(verifying is not None):
+                    group, busy_s = serving.group(), 0.0 if verifying is None else until_s - now_s()
+                    drafting = thread.submit(self._draft, serving, group, busy_s)
                 pending: list[Future[Any]] = [each for each in (drafting, verifying) if each]
                 done, _ = wait(pending, return_when=FIRST_COMPLETED)
                 if drafting in done:
-                    if took_s := drafting.result():
-                        token_s.add(took_s, len(group))
+                    drafting.result()
                     ready, drafting = ready + group, None
                 if verifying in done:
-                    pass_s.add(now_s() - free_s, 1, new)
+                    pass_s.add(now_s() - free_s, new)
                     for robot, own in zip(batch, verifying.result(), strict=True):
                         serving.verified(robot, own, now_s())
                     verifying, free_s = None, now_s()
         made.time_s = now_s()
         return made
 
-    def _draft(self, group: Sequence[Robot[_Chunk]], count: int) -> float:
-        """Draft for a group; return the mean duration of a token, 0 without one."""
-        began_s, tokens = time.monotonic(), 0
-        while wanting := [robot for robot in group if robot.wants(count)]:
+    def _draft(self, serving: Serving[_Chunk], group: Sequence[Robot[_Chunk]], busy_s: float) -> None:
+        """Draft for a group; see `Serving.wanting`."""
+        began_s = token_began_s = time.monotonic()
+        while wanting := serving.wanting(group, token_began_s - began_s, busy_s):
             of_each = [
                 [robot for robot in wanting if drafter in robot.opinions]
                 for drafter in range(len(self._drafters))
@@ -274,9 +266,11 @@ class RayService:
                 for robot, opinion in zip(robots, opinions, strict=True):
                     by_robot[robot.number].append(opinion)
             for robot in wanting:
-                robot.draft(by_robot[robot.number])
-            tokens += 1
-        return (time.monotonic() - began_s) / tokens if tokens else 0.0
+                serving.draft(robot, by_robot[robot.number])
+            now_s = time.monotonic()
+            assert isinstance(serving.token_s, _Measured)
+            serving.token_s.add(now_s - token_began_s, sum(len(robot.opinions) for robot in wanting))
+            token_began_s = now_s
 
 
 def _ask(robot: Robot[_Chunk], for_target: bool = False) -> Ask:

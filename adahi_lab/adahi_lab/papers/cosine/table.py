@@ -6,9 +6,11 @@
     .venv/bin/python -m adahi_lab.papers.cosine.table pair TASK OUT [--robots 8]
     .venv/bin/python -m adahi_lab.papers.cosine.table ray TASK OUT [--pass-ms 400]
 
-`clock` simulates robots by a test clock, with made-up tokens: four drafters, each better at one of four kinds
-of task. `drafters` trains a specialised draft for each of two kinds, in about two minutes of a core. `pair`
-simulates the machines with the tokens of these drafts and their target. `ray` runs them as actors on the
+All is compared with a general draft on as many nodes, and with a special draft at random. `clock` simulates
+robots by a test clock, with made-up tokens: four drafters, each better at one of four kinds of task; the
+general one is as good at all as these are on average. `drafters` trains a specialised draft for each of two
+kinds, in about two minutes of a core. `pair` simulates the machines with the tokens of these drafts and their
+target. `ray` runs them as actors on the
 nodes of a Ray, which it starts here, or of the one at `--address`, where all nodes need the folder. A pass
 lasts `--pass-ms`, to emulate a large target. Every chunk is the target's own, or the program ends.
 """
@@ -16,7 +18,7 @@ lasts `--pass-ms`, to emulate a large target. Every chunk is the target's own, o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -37,43 +39,47 @@ from adahi_lab.reporting.tables import narrow_table, number
 SEED, LENGTH, CHUNKS = 11, 32, 6
 ROBOTS = (2, 8, 32, 128)
 INSIDE, OUTSIDE, DRAFTERS = 0.8, 0.4, 4
+GENERAL_DRAFT, RANDOM = "a general draft, 4 tokens", "a special draft at random, 4 tokens"
 WAYS: dict[str, Way] = {
+    GENERAL_DRAFT: Way(),
+    RANDOM: Way(),
     "no draft": Way(tokens=None),
-    "plain: 4 tokens, a drafter at random": Way(),
     "routed": Way(routed=True),
     "routed, two fused": Way(routed=True, selected=2),
     "routed, fused, in a pipeline": Way(routed=True, selected=2, pipelined=True),
     "CoSine: also adaptive": COSINE,
 }
-PLAIN = "plain: 4 tokens, a drafter at random"
-PLAIN_ON_RAY = "plain: the general draft on both nodes, 4 tokens"
 app = typer.Typer(add_completion=False)
 console = Console(width=130)
 
 
-def row(table: Table, name: str, served: Served, plain: Served, own: Sequence[list[int]]) -> None:
-    """Add a way to a table; end the program if a chunk is another than the target's own."""
-    if served.chunks != list(own):
-        raise SystemExit(f"{name}: another chunk than the target's own")
-    tokens = sum(map(len, own))
-    latency, before = np.mean(served.latencies_s), np.mean(plain.latencies_s)
-    table.add_row(
-        name,
-        number(tokens / served.time_s, 1),
-        f"{plain.time_s / served.time_s - 1.0:+.0%}",
-        number(float(latency), 1),
-        f"{latency / before - 1.0:+.0%}",
-        number(served.drafted / served.passes, 1),
-        number(served.accepted / served.passes, 2),
-        f"{served.idle_s / served.time_s:.0%}",
-    )
-
-
-COLUMNS = ["tokens/s", "against plain", "latency", "against plain", "drafted", "accepted", "idle"]
+COLUMNS = ["tokens/s", "general", "special", "latency", "general", "special", "drafted", "accepted", "idle"]
+COSTS = "A pass takes 1, and 0.005 for each token; a drafted token 0.1, and 0.01 for each request on a node"
 NOTE = (
-    "A verification takes 1, and 0.005 for each token; a drafted token 0.1, and 0.01 for each request on a "
-    "node. Latency: of a chunk. Drafted, accepted: tokens per verification of a robot. Idle: of the verifier"
+    "General, special: against the general draft, and a special one at random. Latency: of a chunk. Drafted, "
+    "accepted: tokens per verification of a robot. Idle: of the verifier"
 )
+
+
+def compared(title: str, note: str, made: Mapping[str, Served], own: Sequence[list[int]]) -> Table:
+    """Return the table of ways; end the program if a chunk is another than the target's own."""
+    table, tokens = narrow_table(title, ["decoding"], COLUMNS, f"{note}. {NOTE}"), sum(map(len, own))
+    plain = made[GENERAL_DRAFT], made[RANDOM]
+    for name, served in made.items():
+        if served.chunks != list(own):
+            raise SystemExit(f"{name}: another chunk than the target's own")
+        latency = float(np.mean(served.latencies_s))
+        table.add_row(
+            name,
+            number(tokens / served.time_s, 1),
+            *(f"{each.time_s / served.time_s - 1.0:+.0%}" for each in plain),
+            number(latency, 1),
+            *(f"{latency / np.mean(each.latencies_s) - 1.0:+.0%}" for each in plain),
+            number(served.drafted / served.passes, 1),
+            number(served.accepted / served.passes, 2),
+            f"{served.idle_s / served.time_s:.0%}",
+        )
+    return table
 
 
 @app.command()
@@ -81,25 +87,22 @@ def clock() -> None:
     """Simulate made-up chunks, for several numbers of robots."""
     for robots in ROBOTS:
         kinds = np.random.default_rng(SEED).integers(DRAFTERS, size=robots).tolist()
-        texts: list[list[DraftedText]] = [
-            [
-                MadeUpDrafts(
-                    LENGTH,
-                    [INSIDE if kind == drafter else OUTSIDE for drafter in range(DRAFTERS)],
-                    seed=CHUNKS * robot + chunk,
-                )
-                for chunk in range(CHUNKS)
+
+        def texts(acceptances: Sequence[Sequence[float]]) -> list[list[DraftedText]]:
+            return [
+                [MadeUpDrafts(LENGTH, own, seed=CHUNKS * robot + chunk) for chunk in range(CHUNKS)]
+                for robot, own in enumerate(acceptances)
             ]
-            for robot, kind in enumerate(kinds)
-        ]
+
+        special = texts([[INSIDE if kind == each else OUTSIDE for each in range(DRAFTERS)] for kind in kinds])
+        general = texts([[(INSIDE + (DRAFTERS - 1) * OUTSIDE) / DRAFTERS] * DRAFTERS] * robots)
+        made = {
+            name: serve(general if name == GENERAL_DRAFT else special, way, Service(DRAFTERS))
+            for name, way in WAYS.items()
+        }
         title = f"{robots} robots by a test clock, {DRAFTERS} drafters, chunks of {LENGTH} tokens"
-        note = f"{NOTE}. A drafter is right with {INSIDE} at its kind of task, else with {OUTSIDE}"
-        table = narrow_table(title, ["decoding"], COLUMNS, note)
-        own = [list(range(LENGTH))] * (robots * CHUNKS)
-        plain = serve(texts, WAYS[PLAIN], Service(DRAFTERS))
-        for name, way in WAYS.items():
-            row(table, name, serve(texts, way, Service(DRAFTERS)), plain, own)
-        console.print(table)
+        note = f"{COSTS}. A drafter is right with {INSIDE} at its kind of task, else with {OUTSIDE}"
+        console.print(compared(title, note, made, [list(range(LENGTH))] * (robots * CHUNKS)))
 
 
 @app.command()
@@ -145,15 +148,19 @@ class Trained:
         )
         return cls(special, general, target, [own[:chunks] for own in seen], policies)
 
-    def texts(self, drafts: Sequence[Path]) -> list[list[DraftedText]]:
-        """Return the chunks as some drafts see them."""
-        of = [self.policies[path] for path in drafts]
+    def drafts(self, way: str) -> list[Path]:
+        """Return the drafts of a way by its name, one for each node."""
+        return [self.general] * KINDS if way == GENERAL_DRAFT else self.special
+
+    def texts(self, way: str) -> list[list[DraftedText]]:
+        """Return the chunks as the drafts of a way see them."""
+        of = [self.policies[path] for path in self.drafts(way)]
         return [[PolicyDrafts(of, self.policies[self.target], *each) for each in own] for own in self.seen]
 
     @property
     def own(self) -> list[list[int]]:
         """The target's chunks."""
-        return [own_chunk(text) for each in self.texts([self.general]) for text in each]  # type: ignore[arg-type]
+        return [own_chunk(text) for each in self.texts(GENERAL_DRAFT) for text in each]  # type: ignore[arg-type]
 
 
 @app.command()
@@ -165,14 +172,10 @@ def pair(
 ) -> None:
     """Simulate the machines with the tokens of trained drafts."""
     trained = Trained.train(task, out, robots, chunks)
-    own, special = trained.own, trained.special
+    own = trained.own
     title = f"{task}: {len(trained.seen)} robots by a test clock, {len(own)} chunks of {len(own[0])} tokens"
-    table = narrow_table(title, ["decoding"], COLUMNS, NOTE)
-    plain = serve(trained.texts([trained.general]), Way(), Service(1))
-    row(table, "one general draft, 4 tokens", plain, plain, own)
-    for name, way in named_for_two(WAYS).items():
-        row(table, name, serve(trained.texts(special), way, Service(len(special))), plain, own)
-    console.print(table)
+    made = {name: serve(trained.texts(name), way, Service(KINDS)) for name, way in WAYS.items()}
+    console.print(compared(title, COSTS, made, own))
 
 
 @app.command("ray")
@@ -190,38 +193,21 @@ def on_ray(
     trained = Trained.train(task, out, robots, chunks)
     own, unit_s = trained.own, 1e-3 * pass_ms
     service = Service(KINDS, 0.1 * unit_s, 0.01 * unit_s, unit_s, 0.005 * unit_s)
-    ways = {
-        PLAIN_ON_RAY: ([trained.general] * KINDS, Way()),
-        "no draft": (trained.special, Way(tokens=None)),
-        "routed, fused, in a pipeline, 4 tokens": (trained.special, replace(COSINE, tokens=4)),
-        "CoSine: also adaptive": (trained.special, COSINE),
-    }
+    ways = {name: way for name, way in WAYS.items() if way in (Way(), COSINE)}
     served: dict[str, Served] = {}
     with nodes_of(address, KINDS), job_bar(f"{task}: ways", len(ways)) as update:
         actors = RayService([trained.general, *trained.special], trained.target, service)
-        for name, (drafts, way) in ways.items():
-            served[name] = actors.serve(drafts, trained.seen, len(own[0]), way)
+        for name, way in ways.items():
+            served[name] = actors.serve(trained.drafts(name), trained.seen, len(own[0]), way)
             update(advance=1)
-    simulated = {name: serve(trained.texts(drafts), way, service) for name, (drafts, way) in ways.items()}
-    note = (
-        f"A pass lasts {pass_ms:g} ms, and 0.005 of that for each token; a drafted token 0.1 of it, and 0.01 "
-        "for each request on a node. Latency: of a chunk, s. Drafted, accepted: tokens per verification of a "
-        "robot. Idle: of the verifier"
-    )
+    simulated = {name: serve(trained.texts(name), way, service) for name, way in ways.items()}
+    note = f"{COSTS}, by a pass of {pass_ms:g} ms"
     about = f"{len(trained.seen)} robots, {KINDS} drafters, {len(own)} chunks of {len(own[0])} tokens"
     for where, made in {
         f"on Ray, {actors.nodes} nodes": served,
         "the same by the test clock": simulated,
     }.items():
-        table = narrow_table(f"{task}, {where}: {about}", ["decoding"], COLUMNS, note)
-        for name, each in made.items():
-            row(table, name, each, made[PLAIN_ON_RAY], own)
-        console.print(table)
-
-
-def named_for_two(ways: Mapping[str, Way]) -> dict[str, Way]:
-    """Return the ways that need several drafters, and no draft."""
-    return {name: way for name, way in ways.items() if way != Way()} | {"a special draft at random": Way()}
+        console.print(compared(f"{task}, {where}: {about}", note, made, own))
 
 
 if __name__ == "__main__":

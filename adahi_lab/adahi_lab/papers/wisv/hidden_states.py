@@ -182,7 +182,7 @@ class HiddenStates(ActionRule, DataRule):
 
     file: str = argument("", "Weights written by `adahi train states`", optional=True)
     channel: int = argument(1, "1: the head reads the channel; 0: not", 0, 1)
-    tolerance: float = argument(0.5, "Keep tokens below this predicted risk", 0.0, 1.0)
+    tolerance: float = argument(0.1, "Keep tokens below this predicted risk", 0.0, 1.0)
 
     def __post_init__(self) -> None:
         self.head = load_state_head(Path(self.file).expanduser()) if self.file else None
@@ -248,7 +248,14 @@ class HiddenStates(ActionRule, DataRule):
         codes, count = ours.codes, target.actions.shape[1] * target.actions.shape[2]
         sure = CodeDistribution(certain(codes, theirs.probabilities.shape[-1]), codes, theirs.actions_of)
         judge = TokenJudge(sure, greedy(theirs, count), np.zeros((*codes.shape[:1], count, 2)))
-        mismatch = codes != judge.q[:, : codes.shape[1]].argmax(axis=-1)
+        kept, mismatch, wanted = self.kept(draft, theirs)
+        return self._completed(judge, kept, target.actions.shape[2], mismatch, wanted)
+
+    def kept(self, draft: Proposal, theirs: TokenDistribution) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return which drafted tokens are kept, and `mismatch` and `wanted` as in `DecidedTokens`, (M, n)."""
+        assert draft.distribution is not None
+        codes = draft.distribution.codes
+        mismatch = codes != theirs.probabilities[:, : codes.shape[1]].argmax(axis=-1)
         stands, wanted = np.zeros(codes.shape, dtype=bool), np.zeros(codes.shape, dtype=bool)
         if draft.data and self.head is not None and self.tolerance > 0.0:  # else none is kept
             sent = draft.data["sent"]
@@ -257,7 +264,7 @@ class HiddenStates(ActionRule, DataRule):
             channel = draft.data["channel"] if self.channel else np.full((len(codes), 2), np.nan)
             risk = self.risk(draft, theirs, read, channel[np.nonzero(read)[0]])
             stands[read] = risk < self.tolerance
-        return self._completed(judge, ~mismatch | stands, target.actions.shape[2], mismatch, wanted)
+        return ~mismatch | stands, mismatch, wanted
 
     def risk(
         self, draft: Proposal, theirs: TokenDistribution, of: np.ndarray, channel: np.ndarray

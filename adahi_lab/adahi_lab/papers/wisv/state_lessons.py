@@ -43,11 +43,9 @@ class StateLessons(Rows):
     Attributes:
         episode: (M,), its number.
         token: (M,), its index in the chunk.
-        apart: (M,) bins between the drafted token and the target's likeliest.
         nearer: (M,), share of the target's own draws that are nearer to its likeliest token.
         target_state: (M, W) float32, the target's hidden state before the token.
         draft_state: (M, D) int8, the draft's, as it is sent.
-        target_logits, draft_logits: (M, K) float16.
         kept: (M,), the distance of the worlds with the drafted token and with the target's, in standard
             deviations of the observation, root mean square.
         redrawn: (M,), the same of another token that the target draws, and its likeliest.
@@ -55,12 +53,9 @@ class StateLessons(Rows):
 
     episode: np.ndarray
     token: np.ndarray
-    apart: np.ndarray
     nearer: np.ndarray
     target_state: np.ndarray
     draft_state: np.ndarray
-    target_logits: np.ndarray
-    draft_logits: np.ndarray
     kept: np.ndarray
     redrawn: np.ndarray
 
@@ -146,15 +141,10 @@ def mismatches_of(
             chunks = chunks.reshape(3, count, *chunks.shape[1:])
             rows = active & mismatch.any(axis=1)
             ends = [_led_to(world, each)[rows] for each in chunks]
-            with np.errstate(divide="ignore"):
-                logits = np.log(np.maximum(theirs.probabilities[here], 1e-7)).astype(np.float16)
-            states = theirs.hidden[here], packed_states(ours.hidden[here]), logits
+            states = theirs.hidden[here], packed_states(ours.hidden[here])
             apart, given = np.abs(ours.codes[here] - best[here]), theirs.probabilities[here]
             nearer = given * (np.abs(np.arange(given.shape[1]) - best[here][:, None]) < apart[:, None])
-            of_all = (
-                *(np.asarray(numbers), at, apart, nearer.sum(axis=1), *states),
-                ours.logits[here].astype(np.float16),
-            )
+            of_all = np.asarray(numbers), at, nearer.sum(axis=1), *states
             found.append((*(each[rows] for each in of_all), ends[1] - ends[0], ends[2] - ends[0]))
             actions = np.where((uniforms[:, 3] < DRAFT_SHARE)[:, None, None], chunks[1], chunks[0])
         world.step(actions[:, step % EVERY])

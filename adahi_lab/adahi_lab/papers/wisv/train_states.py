@@ -17,7 +17,7 @@ from scipy.stats import mannwhitneyu
 from torch import nn
 
 from adahi_lab.figures import Figures
-from adahi_lab.papers.wisv.hidden_states import FURTHEST, STEPS, StateHead, channel_inputs
+from adahi_lab.papers.wisv.hidden_states import CHANNEL, FURTHEST, STEPS, StateHead, channel_inputs
 from adahi_lab.papers.wisv.state_lessons import StateLessons
 from adahi_lab.training.fitting import FitConfig, Run, fit
 
@@ -30,14 +30,6 @@ LEAST_SHARE, MOST_SHARE = 0.75, 0.99  # of the target's draws, at no delay and a
 HALF_MS = 40.0  # delay of a round in the middle between both
 USUAL_MS = 30.0  # where the channel is unknown
 TRIPS_MS, LOSSES = (1.0, 400.0), (0.0, 0.3)  # of the drawn channels
-INPUTS = {
-    "states": ("target_state", "draft_state"),
-    "target": ("target_state",),
-    "draft": ("draft_state",),
-    "logits": ("target_logits", "draft_logits"),
-    "distance": ("apart",),
-}
-"""What a head may read, by name; only `states` are shipped, the others are for comparison."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +71,9 @@ def drawn_channels(count: int, rng: np.random.Generator) -> np.ndarray:
     return channel
 
 
-def inputs_of(data: StateLessons, reads: str) -> np.ndarray:
-    """Return what a head reads (M, F), a key of `INPUTS`."""
-    units = {"draft_state": STEPS}
-    columns = [getattr(data, name).astype(np.float64) / units.get(name, 1.0) for name in INPUTS[reads]]
-    return np.concatenate([each.reshape(len(each), -1) for each in columns], axis=1)
+def inputs_of(data: StateLessons) -> np.ndarray:
+    """Return what a head reads, (M, F)."""
+    return np.concatenate([data.target_state, data.draft_state / STEPS], axis=1).astype(np.float64)
 
 
 def matters(data: StateLessons, beyond: Beyond, channel: np.ndarray) -> np.ndarray:
@@ -93,23 +83,21 @@ def matters(data: StateLessons, beyond: Beyond, channel: np.ndarray) -> np.ndarr
     return found
 
 
-def fitted(data: StateLessons, seed: int, reads: str = "states", with_channel: bool = True) -> StateHead:
+def fitted(data: StateLessons, seed: int) -> StateHead:
     """Return a head trained on lessons."""
-    states, beyond = inputs_of(data, reads), Beyond(np.sort(data.redrawn))
+    states, beyond = inputs_of(data), Beyond(np.sort(data.redrawn))
     mean, scale = states.mean(axis=0), states.std(axis=0)
     scale = np.where(scale > 1e-6, scale, 1.0)
     read = torch.from_numpy(np.clip((states - mean) / scale, -FURTHEST, FURTHEST)).float()
-    unknown = np.full((1, 2), np.nan)
-    channels = len(channel_inputs(unknown)[0])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        first, last = nn.Linear(read.shape[1] + channels, WIDTH), nn.Linear(WIDTH, 1)
+        first, last = nn.Linear(read.shape[1] + CHANNEL, WIDTH), nn.Linear(WIDTH, 1)
         network = nn.Sequential(first, nn.ReLU(), nn.Dropout(DROPPED), last)
     rng = np.random.default_rng(seed)
 
     def loss_of(batch: torch.Tensor) -> torch.Tensor:
         rows = batch.numpy()
-        channel = drawn_channels(len(rows), rng) if with_channel else np.tile(unknown, (len(rows), 1))
+        channel = drawn_channels(len(rows), rng)
         labels = torch.from_numpy(matters(data.rows(rows), beyond, channel)).float()
         known = torch.from_numpy(channel_inputs(channel)).float()
         output = network(torch.cat([read[batch], known], dim=1))[:, 0]
@@ -135,13 +123,13 @@ def ranked_right(score: np.ndarray, truth: np.ndarray) -> float:
     return float(mannwhitneyu(score[truth], score[~truth]).statistic / (truth.sum() * (~truth).sum()))
 
 
-def quality(head: StateHead, data: StateLessons, beyond: Beyond, reads: str = "states") -> Figures:
+def quality(head: StateHead, data: StateLessons, beyond: Beyond) -> Figures:
     """Return how well a head ranks other lessons, without a channel and on a slow one."""
     found: dict[str, float] = {"lessons": len(data)}
     for name, channel in (("", [np.nan] * 2), ("_fast", [2.0, 0.0]), ("_slow", [200.0, 0.1])):
         channels = np.tile(np.array([channel]), (len(data), 1))
         truth = matters(data, beyond, channels)
-        risk = head.risk(inputs_of(data, reads), channels)
+        risk = head.risk(inputs_of(data), channels)
         found |= {
             f"matter{name}": round(float(truth.mean()), 4),
             f"area{name}": round(ranked_right(risk, truth), 4),
@@ -151,9 +139,7 @@ def quality(head: StateHead, data: StateLessons, beyond: Beyond, reads: str = "s
     return found
 
 
-def train_states(
-    data: StateLessons, seed: int, reads: str = "states", with_channel: bool = True
-) -> tuple[StateHead, Figures]:
+def train_states(data: StateLessons, seed: int) -> tuple[StateHead, Figures]:
     """Fit a head to all except the held-out episodes; return it, and its figures on those.
 
     Raises:
@@ -162,5 +148,5 @@ def train_states(
     test = held_out(data)
     if test.sum() < 2 or (~test).sum() < FIT.batch_size:
         raise ValueError(f"episodes: {len(np.unique(data.episode))}, must be more: {len(data)} lessons")
-    head = fitted(data.rows(~test), seed, reads, with_channel)
-    return head, quality(head, data.rows(test), Beyond(np.sort(data.redrawn[~test])), reads)
+    head = fitted(data.rows(~test), seed)
+    return head, quality(head, data.rows(test), Beyond(np.sort(data.redrawn[~test])))

@@ -8,15 +8,12 @@ import pytest
 from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_lab.papers.wisv.state_lessons import StateLessons, completed, forked, lessons
-from adahi_lab.papers.wisv.train_states import (
-    ranked_right,
-    train_states,
-)
+from adahi_lab.papers.wisv.train_states import ranked_right, train_states
 from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
 
 FILES = PolicyFiles(asset("checkpoints/metaworld/tokens"), "onnxruntime")
-W, D, K = 6, 4, 8
+W, D = 6, 4
 
 
 def synthetic(count: int) -> StateLessons:
@@ -24,16 +21,12 @@ def synthetic(count: int) -> StateLessons:
     draw = np.random.default_rng(0)
     target, draft = draw.normal(size=(count, W)), draw.integers(-60, 60, (count, D))
     kept = np.exp(target[:, 0] + draft[:, 0] / 32.0 + 0.2 * draw.normal(size=count))
-    logits = np.zeros((count, K), np.float16)
     return StateLessons(
         np.repeat(np.arange(count // 10), 10),
         np.zeros(count, int),
-        draw.integers(0, 99, count),
         np.zeros(count),
         target.astype(np.float32),
         draft.astype(np.int8),
-        logits,
-        logits,
         kept,
         np.exp(2.0 * draw.normal(size=count)),
     )
@@ -47,9 +40,6 @@ def test_a_head_learns_what_matters_and_to_keep_more_on_a_slow_channel() -> None
     assert (head.target_size, head.draft_size) == (W, D)
     again, _ = train_states(data, 0)
     np.testing.assert_array_equal(head.weight_0, again.weight_0)
-    blind, figures = train_states(data, 0, with_channel=False)
-    assert abs(figures["kept_fast"] - figures["kept_slow"]) < abs(found["kept_fast"] - found["kept_slow"])
-    assert len(blind.mean) == W + D
 
 
 def test_too_few_lessons_are_refused() -> None:
@@ -74,7 +64,6 @@ def test_lessons_are_the_same_every_time_and_of_no_evaluation() -> None:
     for mine, theirs in zip(vars(one).values(), vars(again).values(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert set(one.episode) == {3_800_000}
-    assert (one.apart > 0).all()
     assert (one.kept > 0.0).any()
 
 
