@@ -6,8 +6,7 @@
 The target's plans are served at one end of an emulated link of the paper's figures; at the other a simulated
 robot moves at its control rate, with or without a command. A client is one of
 
-    openpi:H         openpi's `Runtime` with `ActionChunkBroker`: asks after every H actions, and waits; with
-                     openpi:H:runtime by the clock of that, else a step for each observation
+    openpi:H         openpi's `Runtime` with `ActionChunkBroker`: asks after every H actions, and waits
     lerobot:T:F      LeRobot's `RobotClient`: asks where a share T of the chunk is left, aggregates by F
     ours:METHOD      robot's and verifier's nodes over DDS, by a method that asks ahead: best, plan_7
 
@@ -89,10 +88,9 @@ def loop_figures(logs: Sequence[EpisodeLog], rate_hz: float) -> dict[str, Any]:
     Returns:
         `missed` is the share of control periods without a new command, `still` of those in which the robot
         was held still. `waiting_s` is how much of an episode, from its beginning, was without a new command,
-        on average; `start_s` of that what went by before the first. `longest_gap_s` is the mean of the
-        longest time in an episode, `longest_gap_most_s` the longest of all. `asked_speed` and
-        `asked_acceleration` are the means of the largest that commands asked of a trajectory controller in an
-        episode, with `_most` the largest of all.
+        on average; `start_s` of that what went by before the first. `longest_gap_most_s` is the
+        longest time. `asked_speed` and `asked_acceleration` are the means of the largest that commands asked
+        of a trajectory controller in an episode, `asked_acceleration_most` is the largest of all.
     """
     steps = sum(len(log.moved) for log in logs)
     successes = sum(log.success for log in logs)
@@ -110,11 +108,9 @@ def loop_figures(logs: Sequence[EpisodeLog], rate_hz: float) -> dict[str, Any]:
         "still": sum(log.still for log in logs) / steps,
         "waiting_s": start_s + missed / rate_hz / len(logs),
         "start_s": start_s,
-        "longest_gap_s": float(np.mean(gaps)),
         "longest_gap_most_s": max(gaps),
         "jerk": jerk([np.array(log.joints) for log in logs], rate_hz),
         "asked_speed": float(np.mean([log.asked_speed for log in logs])),
-        "asked_speed_most": max(log.asked_speed for log in logs),
         "asked_acceleration": float(np.mean([log.asked_acceleration for log in logs])),
         "asked_acceleration_most": max(log.asked_acceleration for log in logs),
         "bytes_up_per_step": sum(log.bytes_up for log in logs) / steps,
@@ -139,30 +135,30 @@ class Condition:
         loss: share of packets.
         outage_s: duration of one cut of the link per episode.
         added_compute_s: added to the time of every plan.
+        restart: the server is killed instead, and the next one starts after `outage_s`.
     """
 
     loss: float = 0.0
     outage_s: float = 0.0
     added_compute_s: float = 0.0
+    restart: bool = False
 
 
 CONDITIONS = {
     "clean": Condition(),
-    "loss_1": Condition(loss=0.01),
     "loss_5": Condition(loss=0.05),
     "outage": Condition(outage_s=1.0),
     "cut": Condition(outage_s=3.0),
-    "slow": Condition(added_compute_s=0.1),
+    "restart": Condition(outage_s=4.0, restart=True),
     "late": Condition(added_compute_s=0.5),
 }
 DEFAULT = "clean,loss_5,cut,late"
 SHOWN = {
     "clean": "no loss",
-    "loss_1": "1 % loss",
     "loss_5": "5 % loss",
     "outage": "cut for 1 s",
     "cut": "cut for 3 s",
-    "slow": "plans 0.1 s slower",
+    "restart": "server back after 4 s",
     "late": "plans 0.5 s slower",
 }
 
@@ -189,16 +185,13 @@ class Client:
             ValueError: there is no such client.
         """
         kind, _, rest = name.partition(":")
-        rate_hz = make(task).spec.control_rate_hz
         try:
             if kind == "openpi":
-                horizon, _, pace = rest.partition(":")
-                own = {"max_hz": rate_hz} if pace == "runtime" else {}
-                return cls(name, kind, {"action_horizon": int(horizon), **own})
+                return cls(name, kind, {"action_horizon": int(rest)})
             if kind == "lerobot":
                 threshold, _, aggregate = rest.partition(":")
                 options = {"chunk_size_threshold": float(threshold), "aggregate_fn_name": aggregate}
-                return cls(name, kind, {**options, "fps": rate_hz})
+                return cls(name, kind, {**options, "fps": make(task).spec.control_rate_hz})
         except ValueError:
             pass
         if kind == "ours" and goes_ahead(rest, task):
@@ -216,7 +209,9 @@ def run(
     """
     link.change(loss=condition.loss)
     start = _ours if client.kind == "ours" else _peer
-    drive_file, out = scratch / "settings.json", scratch / "logs.json"
+    drive_file, out, control = (scratch / name for name in ("settings.json", "logs.json", "control"))
+    control.unlink(missing_ok=True)
+    wanted = replace(wanted, restart=str(control) if condition.restart else "")
     server, program, variables = start(link, client, wanted, condition, drive_file)
     with server:
         run_at_robot(link, [*program, str(drive_file), str(out)], variables)
@@ -224,6 +219,12 @@ def run(
 
 
 Started = tuple[AbstractContextManager[None], list[str], dict[str, str]]
+
+
+def _command(wanted: Drive, command: list[str]) -> list[str]:
+    """Return a server's command after the interpreter, with a supervisor where it is killed."""
+    supervisor = ["-m", "adahi_lab.link.restarted_server", wanted.restart]
+    return [*supervisor, *command[1:]] if wanted.restart else command
 
 
 def _peer(
@@ -234,7 +235,7 @@ def _peer(
     module = ["-m", f"adahi_lab.peers.{client.kind}_loop"]
     settings = {**client.settings, "added_compute_s": condition.added_compute_s}
     replace(wanted, settings=settings, address=link.server.address, port=PORT).save(drive_file)
-    server = serving(link, [*module, "serve", str(drive_file)], variables, "ready")
+    server = serving(link, _command(wanted, [*module, "serve", str(drive_file)]), variables, "ready")
     return server, [*module, "drive"], dict(variables)
 
 
@@ -253,7 +254,7 @@ def _ours(
     verifier = ["-m", "adahi_ros.nodes.server.target_verifier_node"]
     variables = dds_environment("wireless")
     node = [*verifier, "--ros-args", "--params-file", str(parameters)]
-    server = serving(link, node, variables, "target policy of")
+    server = serving(link, _command(wanted, node), variables, "target policy of")
     if wanted.judged:
         variables = variables | environments.variables(environments.environment(JUDGE))
     return server, ["-m", "adahi_lab.nodes.adahi_loop"], variables

@@ -22,7 +22,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from rclpy.utilities import try_shutdown
 
-from adahi_lab.link.link_commands import CommandedLink
+from adahi_lab.link.restarted_server import link_of
 from adahi_lab.nodes.dds_run import CONFIGURE_S, STATUSES_KEPT, observed
 from adahi_lab.nodes.observer import Observer
 from adahi_lab.nodes.robot_simulator_node import RobotSimulatorNode
@@ -73,7 +73,7 @@ def _simulate(wanted: Drive, draft: dict[str, object], processes: NodeProcesses)
     made: list[RecordedTask] = []
 
     def commanded(*arguments: object) -> RecordedTask:
-        made.append(RecordedTask(*arguments, link=CommandedLink(), outage_s=wanted.outage_s))
+        made.append(RecordedTask(*arguments, link=link_of(wanted.restart), outage_s=wanted.outage_s))
         return made[-1]
 
     rclpy.init(domain_id=DOMAIN)

@@ -44,6 +44,8 @@ class Drive:
         address, port: of the server; ROS nodes find theirs by themselves.
         settings: of the client.
         judged: vla-eval steps the world (`judged_world.py`).
+        restart: socket of a server that is killed, and back after `outage_s`, instead of the cut
+            (`restarted_server.py`); empty for none.
     """
 
     task: str
@@ -56,6 +58,7 @@ class Drive:
     port: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
     judged: bool = False
+    restart: str = ""
 
     @classmethod
     def load(cls, path: Path) -> Drive:
@@ -184,8 +187,6 @@ class RecordedTask(CommandedTask):
             self._link.cut(self._outage_s)
         over = super().advance(action)
         if over:
-            if self._outage_s:
-                self._link.cut(0.0)
             carried = self._link.carried() or (0, 0)
             self.log.bytes_up, self.log.bytes_down = (
                 now - before for now, before in zip(carried, self._carried, strict=True)
@@ -195,6 +196,8 @@ class RecordedTask(CommandedTask):
                 self.log.asked_speed = float(self.controller.peak_speed.max())
                 self.log.asked_acceleration = float(self.controller.peak_acceleration.max())
             self.logs.append(self.log)
+            if self._outage_s:
+                self._link.cut(0.0)
         return over
 
     def begin_next(self, now_ns: int) -> bool:

@@ -20,7 +20,7 @@ from vla_eval.api import serve_background
 from vla_eval.model_servers.base import ModelServer, SessionContext
 
 from adahi_lab.history import History
-from adahi_lab.link.link_commands import CommandedLink
+from adahi_lab.link.restarted_server import link_of
 from adahi_lab.peers.closed_loop import Drive, EpisodeLog, Link, cut_step
 from adahi_lab.tasks.instructions import embedded
 from adahi_ros.core.signature import GOAL, OBSERVATION, Signature
@@ -171,7 +171,7 @@ def judged_world(drive: Drive, signature: Signature) -> Iterator[JudgedWorld]:
     Raises:
         RuntimeError: the judge failed; its output has the reason.
     """
-    world = JudgedWorld(drive, signature, CommandedLink())
+    world = JudgedWorld(drive, signature, link_of(drive.restart))
     with serve_background(world) as served:
         command = [sys.executable, "-m", JUDGE, served.url, "--episodes", str(drive.episodes)]
         judge = subprocess.Popen([*command, "--seed", str(drive.seed)])

@@ -14,20 +14,29 @@ it.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
+import grpc
 import numpy as np
 import torch
 
 from adahi_lab.peers.closed_loop import Drive, RealTimeWorld
 from adahi_lab.peers.lerobot_grpc import InTheirPlace, serve_plans
-from adahi_lab.peers.plan_server import Planner, program, signature_of
+from adahi_lab.peers.plan_server import RETRY_S, Planner, program, signature_of
 
 from lerobot.async_inference import policy_server, robot_client  # isort: skip  # after what makes it importable
 from lerobot.async_inference.configs import PolicyServerConfig, RobotClientConfig  # isort: skip
+from lerobot.transport import services_pb2_grpc  # isort: skip
+from lerobot.transport.utils import grpc_channel_options  # isort: skip
 
 PER_UNIT = 1000.0
+
+
+def _channel_options(**own: Any) -> list[tuple[str, Any]]:
+    """Return LeRobot's options of a channel that shares nothing, and never waits for a server."""
+    return [*grpc_channel_options(**own, enable_retries=False), ("grpc.use_local_subchannel_pool", 1)]
 
 
 class LeRobotPlanner(InTheirPlace):
@@ -82,6 +91,7 @@ def drive(wanted: Drive, world: RealTimeWorld) -> None:
     observed = signature.history * signature.observation_dim + signature.goal_dim
     robot = WorldRobot(world, observed, signature.action_dim)
     robot_client.make_robot_from_config = lambda config: robot
+    robot_client.grpc_channel_options = _channel_options
     for _ in range(wanted.episodes):
         _episode(wanted, world, signature.horizon)
 
@@ -106,7 +116,22 @@ def _episode(wanted: Drive, world: RealTimeWorld, horizon: int) -> None:
     replied = client.stub.GetActions
 
     def counted(request: Any) -> Any:
-        reply = replied(request)
+        nonlocal replied
+        try:
+            reply = replied(request)
+        except grpc.RpcError:  # the next server knows neither client nor policy
+            while client.running:
+                client.channel.close()
+                client.channel = grpc.insecure_channel(client.server_address, _channel_options())
+                client.stub = services_pb2_grpc.AsyncInferenceStub(client.channel)
+                replied, client.stub.GetActions = client.stub.GetActions, counted
+                if client.start():
+                    break
+                time.sleep(RETRY_S)
+            client.must_go.set()
+            if world.over.is_set():  # `start` takes back the end
+                client.shutdown_event.set()
+            raise
         if reply.data:  # empty without an observation for a while
             world.count_call()
         return reply
@@ -118,6 +143,7 @@ def _episode(wanted: Drive, world: RealTimeWorld, horizon: int) -> None:
     threading.Thread(target=lambda: (world.over.wait(), client.shutdown_event.set()), daemon=True).start()
     client.control_loop(task="")
     client.stop()
+    receiver.join()
 
 
 if __name__ == "__main__":

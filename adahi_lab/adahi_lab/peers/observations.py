@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The windows that all peers send: those of running episodes with the draft policy.
-
-python -m adahi_lab.peers.observations [TASK] [--calls N] [--seed S] --out FILE.safetensors
-"""
+"""The windows that all peers send: those of running episodes with the draft policy."""
 
 from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
 
 from adahi_lab.evaluation.episodes import evaluation_episodes
 from adahi_lab.peers.driving import BACKEND, Observations
@@ -62,20 +57,3 @@ def _drawn(step: Step) -> CodeDistribution:
     assert step.proposal is not None
     assert step.proposal.distribution is not None
     return step.proposal.distribution
-
-
-def main(
-    out: Annotated[Path, typer.Option(help="File to write.")],
-    task: Annotated[str, typer.Argument(help="The task, such as 'kitchen'.")] = "kitchen",
-    calls: Annotated[int, typer.Option(min=1, help="How many control steps.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
-) -> None:
-    """Write a file of windows."""
-    try:
-        write_observations(task, calls, out, seed)
-    except (ValueError, FileNotFoundError) as error:
-        raise SystemExit(f"error: {error}") from None
-
-
-if __name__ == "__main__":
-    typer.run(main)

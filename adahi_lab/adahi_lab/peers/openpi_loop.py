@@ -2,62 +2,89 @@
 """openpi's closed loop, as in its examples: `Runtime`, `ActionChunkBroker`, `WebsocketClientPolicy`.
 
 The robot requests when its chunk ends, after `action_horizon` (in `settings`) actions, and waits for the
-reply. The client is entirely openpi's; the server is that of `openpi_websocket.py`. Each observation triggers
-a step. With `max_hz` of `settings` the runtime uses its own clock, which runs slow, because it does not
-compensate for oversleeping. See `plan_server.py` for how to run it.
+reply. The client is openpi's; the server is that of `openpi_websocket.py`. Each observation triggers a step.
+openpi's client ends with its connection. Here the rest of the last chunk is executed then, and the loop
+connects again. See `plan_server.py` for how to run it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from openpi_client.action_chunk_broker import ActionChunkBroker
 from openpi_client.base_policy import BasePolicy
 from openpi_client.runtime.agents.policy_agent import PolicyAgent
 from openpi_client.runtime.environment import Environment
 from openpi_client.runtime.runtime import Runtime
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
+from websockets.exceptions import WebSocketException
 
 from adahi_lab.peers.closed_loop import Drive, RealTimeWorld
 from adahi_lab.peers.openpi_websocket import WebsocketServer
-from adahi_lab.peers.plan_server import Planner, program
+from adahi_lab.peers.plan_server import RETRY_S, Planner, program
 
 
 class WorldEnvironment(Environment):
     """The world with the interface of openpi's runtime."""
 
-    def __init__(self, world: RealTimeWorld, wait: bool) -> None:
-        self._world, self._wait = world, wait
+    def __init__(self, world: RealTimeWorld, connect: Callable[[], object]) -> None:
+        self._world, self._connect = world, connect
 
     def reset(self) -> None:
         """Begin an episode; the runtime also calls it after the last one, to move the robot home."""
         if self._world.left:
+            self._connect()
             self._world.start()
 
     def is_episode_complete(self) -> bool:
         return self._world.over.is_set()
 
     def get_observation(self) -> dict[str, object]:
-        window, goal = self._world.observe(self._wait)
+        window, goal = self._world.observe(wait=True)
         return {"window": window, "goal": goal}
 
     def apply_action(self, action: dict[str, Any]) -> None:
         self._world.command(action["actions"])
 
 
-class CountedPolicy(BasePolicy):
-    """A policy that reports its calls to the world."""
+class ReconnectedPolicy(BasePolicy):
+    """openpi's client, connected again after its server has ended; reports its calls to the world."""
 
-    def __init__(self, policy: BasePolicy, world: RealTimeWorld) -> None:
-        self._policy, self._world = policy, world
+    def __init__(self, wanted: Drive, world: RealTimeWorld) -> None:
+        self._server, self._world = (wanted.address, wanted.port), world
+        self._horizon = wanted.settings["action_horizon"]
+        self._policy: WebsocketClientPolicy | None = None
+        self.reset()
+
+    def connect(self) -> WebsocketClientPolicy:
+        """Return openpi's client; connect if there is no connection."""
+        if self._policy is None:
+            self._policy = WebsocketClientPolicy(*self._server)
+        return self._policy
 
     def infer(self, obs: dict[str, object]) -> dict[str, object]:
-        self._world.count_call()
-        return self._policy.infer(obs)
+        while not self._world.over.is_set():
+            try:
+                policy = self.connect()
+                self._world.count_call()
+                self._chunk = policy.infer(obs)["actions"]
+                break
+            except (OSError, WebSocketException):
+                self._policy = None
+                rest = self._chunk[self._horizon :]
+                if len(rest) >= self._horizon:
+                    self._chunk = rest
+                    break
+                time.sleep(RETRY_S)
+                window, goal = self._world.observe()
+                obs = {"window": window, "goal": goal}
+        return {"actions": self._chunk}
 
     def reset(self) -> None:
-        self._policy.reset()
+        self._chunk = np.zeros((0, 0))
 
 
 def serve(wanted: Drive, planner: Planner, ready: Callable[[], None]) -> None:
@@ -71,13 +98,11 @@ def serve(wanted: Drive, planner: Planner, ready: Callable[[], None]) -> None:
 
 def drive(wanted: Drive, world: RealTimeWorld) -> None:
     """See `program`."""
-    policy = CountedPolicy(WebsocketClientPolicy(wanted.address, wanted.port), world)
-    max_hz = wanted.settings.get("max_hz", 0.0)
+    policy = ReconnectedPolicy(wanted, world)
     Runtime(
-        WorldEnvironment(world, wait=not max_hz),
+        WorldEnvironment(world, policy.connect),
         PolicyAgent(ActionChunkBroker(policy, wanted.settings["action_horizon"])),
         subscribers=[],
-        max_hz=max_hz,
         num_episodes=wanted.episodes,
     ).run()
 

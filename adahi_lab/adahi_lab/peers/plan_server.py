@@ -18,13 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from adahi_lab.link.link_commands import CommandedLink
+from adahi_lab.link.restarted_server import link_of
 from adahi_lab.peers.closed_loop import Drive, RealTimeWorld, save_logs
 from adahi_lab.peers.driving import BACKEND, freeze_garbage
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.signature import Signature
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.slowed import SlowedPolicy
+
+RETRY_S = 0.02  # between attempts to connect again
 
 
 class Planner:
@@ -65,7 +67,7 @@ def open_world(drive: Drive, signature: Signature) -> Iterator[Any]:
         with judged_world(drive, signature) as world:
             yield world
     else:
-        yield RealTimeWorld(drive, signature, CommandedLink())
+        yield RealTimeWorld(drive, signature, link_of(drive.restart))
 
 
 def program(

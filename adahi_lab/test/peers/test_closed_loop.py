@@ -199,10 +199,9 @@ def test_figures_of_a_loop() -> None:
     assert found["still"] == 1 / 8
     assert found["start_s"] == pytest.approx(0.2)
     assert found["waiting_s"] == pytest.approx(0.2 + 0.15)
-    assert found["longest_gap_s"] == pytest.approx(0.15)
     assert found["longest_gap_most_s"] == pytest.approx(0.2)
     assert (found["bytes_up_per_step"], found["bytes_down_per_step"]) == (100.0, 10.0)
-    assert (found["asked_speed"], found["asked_speed_most"]) == (2.0, 3.0)
+    assert found["asked_speed"] == 2.0
     assert (found["asked_acceleration"], found["asked_acceleration_most"]) == (15.0, 20.0)
     assert longest_gap([]) == 0
 
@@ -217,7 +216,6 @@ def test_a_client_that_there_is_not_is_refused(name: str) -> None:
 
 def test_clients_by_name() -> None:
     assert Client.parse("openpi:4", TASK).settings == {"action_horizon": 4}
-    assert Client.parse("openpi:4:runtime", TASK).settings == {"action_horizon": 4, "max_hz": RATE_HZ}
     assert Client.parse("ours:best", TASK).settings == {"method": "best"}
     settings = Client.parse("lerobot:0.5:latest_only", TASK).settings
     assert settings == {"chunk_size_threshold": 0.5, "aggregate_fn_name": "latest_only", "fps": RATE_HZ}
