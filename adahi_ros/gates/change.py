@@ -26,10 +26,8 @@ class ChangeGate(Gate):
 
     blind = True
 
-    tolerance: float = argument(
-        0.07, "Change of the action by a reply that keeps the period, in action scales", 1e-6, 1e6
-    )
-    shortest: int = argument(5, "Shortest period, in steps; also the first one", 1, 100_000)
+    tolerance: float = argument(0.07, "Change by a reply that keeps the period, in action scales", 1e-6, 1e6)
+    shortest: int = argument(5, "Shortest and first period, in steps", 1, 100_000)
     longest: int = argument(20, "Longest period, in steps", 1, 100_000)
 
     def __post_init__(self) -> None:

@@ -122,9 +122,7 @@ class OnlineGate(Gate):
     explore: float = argument(
         0.0, "Share of steps with a request at random; 0 for 0.05 with error_share, none with rate", 0.0, 1.0
     )
-    pace: float = argument(
-        0.02, "How far one step moves the threshold: higher is faster and less steady", 0.0, 1.0
-    )
+    pace: float = argument(0.02, "How far one step moves the threshold", 0.0, 1.0)
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Of the other gate."""
 
