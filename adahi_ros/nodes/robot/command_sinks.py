@@ -98,7 +98,6 @@ class TopicSink:
         self._kind = message_type(messages.kind)
         self._out: Any = None
         self._zero_s: float | None = None  # since when velocities or efforts are commanded to be 0
-        self._driven = self._fewest = 0  # subscriptions in the last motion, and the fewest since it began
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
         self._unacked_s = math.inf  # since when not all is acknowledged
@@ -142,12 +141,11 @@ class TopicSink:
         """Note, and return, whether there are new subscriptions; called every period."""
         count = 0 if self._out is None else self._out.get_subscription_count()
         new = count > self._seen
-        self._fewest = min(self._fewest, count)
         if new:
             self.followed.clear()
             self._unacked_s = math.inf
-            if self._zero_s is not None and self._fewest < self._driven:  # else it may be a recorder
-                self._zero_s, self._fewest = time.monotonic(), count
+            if self._zero_s is not None:  # a base that comes back may still move
+                self._zero_s = time.monotonic()
             if not self._seen:  # later ones may be recorders, or are controllers that `ControllerWatch` names
                 self._new_s = time.monotonic()
         self._seen = count
@@ -233,12 +231,9 @@ class TopicSink:
         if self._out is not None:
             self._matched = self._out.get_subscription_count()
             self.followed.note_command(stamp_ns)
-            flows, drove = what.field != "positions" and not self._lockstep, self.drives
+            flows = what.field != "positions" and not self._lockstep
             self.drives = flows and bool(command.any())
             self._zero_s = (self._zero_s or time.monotonic()) if flows and not self.drives else None
-            if self.drives:
-                self._driven = max(self._matched, drove * self._driven)
-                self._fewest = self._fewest if drove else self._matched
             self._out.publish(messages.message(sent, new_message))
 
     def hold(self) -> None:
