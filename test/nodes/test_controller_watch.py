@@ -323,6 +323,20 @@ def test_a_controller_that_others_command_gets_a_zero_only_in_motion(
     assert sink.mock_calls == [call.leave(stops), call.leave(False), call.close(repeats=not others_command)]
 
 
+@pytest.mark.parametrize("rests", [False, True])
+@pytest.mark.parametrize("others_command", [False, True])
+def test_velocities_that_were_left_to_a_goal_are_0_once_it_has_ended(
+    others_command: bool, rests: bool
+) -> None:
+    """A command that the goal did not replace would last."""
+    sink = Mock(drives=True)
+    publisher: Any = Mock(_topics=[sink])
+    publisher.guard.at_rest.return_value = rests
+    publisher.others.command.return_value = others_command
+    CommandPublisher.brake_if_held(publisher)
+    assert sink.leave.mock_calls == [call(stops=True)] * (rests and not others_command)
+
+
 @pytest.mark.parametrize("recorder", [False, True])
 def test_a_restarted_controller_is_noticed_before_its_name_is_known(
     recorder: bool, monkeypatch: pytest.MonkeyPatch

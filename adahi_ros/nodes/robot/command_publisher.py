@@ -209,9 +209,12 @@ class CommandPublisher:
 
     def brake_if_held(self) -> None:
         """Hold the robot if due; called every control period, and when the permission changes."""
+        rests = self.guard.holding and self.guard.at_rest(time.monotonic())
         for topic in self._topics:
             topic.count_subscriptions()
             if not self.others.command(topic.topic):
+                if rests and topic.drives:  # it was left to a goal that has ended
+                    topic.leave(stops=True)
                 topic.repeat_zero()
         self._controllers.compare_subscriptions()
         self._brake(self.commands.brake_if_held, self.guard.active)

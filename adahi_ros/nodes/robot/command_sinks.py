@@ -167,7 +167,7 @@ class TopicSink:
 
     def leave(self, stops: bool) -> None:
         """Send nothing more: the controller has ended, or is another. `stops` sends velocities of 0 first."""
-        self._zero_s, self.drives = None, False
+        self._zero_s = None
         if stops and self._what.field != "positions":
             self._stop()
 
