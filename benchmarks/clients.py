@@ -247,7 +247,8 @@ def _ours(
     calibration = load_calibration(asset(f"config/{spec.name}.yaml"))
     method, period_s = client.settings["method"], 1.0 / spec.control_rate_hz
     draft, target = node_parameters(method, wanted.task, files, calibration, period_s)
-    replace(wanted, settings={"draft": draft}).save(drive_file)
+    alone = {"fallback": "hold", "fallback_limit": 0}  # the others have no trained draft to fall back to
+    replace(wanted, settings={"draft": {**alone, **draft}}).save(drive_file)
     parameters = drive_file.with_suffix(".yaml")
     values = {**target, "seed": wanted.seed, "added_compute_s": condition.added_compute_s}
     parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
