@@ -152,7 +152,7 @@ CONDITIONS = {
     "restart": Condition(outage_s=4.0, restart=True),
     "late": Condition(added_compute_s=0.5),
 }
-DEFAULT = "clean,loss_5,cut,late"
+DEFAULT = "clean,loss_5,cut,restart,late"
 SHOWN = {
     "clean": "no loss",
     "loss_5": "5 % loss",

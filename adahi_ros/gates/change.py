@@ -15,7 +15,7 @@ GROWTH = 4.0  # of the period by one reply at most: that it changed little may b
 
 @dataclass(eq=False)
 class ChangeGate(Gate):
-    """Age of the reply beyond a period that fits what replies change. Its threshold is 0.
+    """Age of the intent beyond a period that fits what replies change. Its threshold is 0.
 
     A reply that changes the action by twice the tolerance halves the period; by half of it doubles it. So the
     robot asks rarely while replies say the same, and often where a goal moves that only the target sees.
@@ -33,10 +33,10 @@ class ChangeGate(Gate):
     def __post_init__(self) -> None:
         if self.shortest > self.longest:
             raise ValueError(f"shortest: {self.shortest}, must be at most longest, {self.longest}")
-        self._period = np.empty(0)
+        self._period = np.empty(0)  # (B,), in steps
 
     def score(self, context: GateContext) -> np.ndarray:
-        """See `Gate`; infinite where the proposer does not know what replies change."""
+        """See `Gate`; infinite, for a request at every step, where the proposer says no `change`."""
         change = None if context.proposal is None else context.proposal.change
         if change is None:
             return np.full(len(context.uniforms), np.inf)

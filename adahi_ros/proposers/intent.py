@@ -63,8 +63,8 @@ class IntentProposer(Proposer):
         sizes = self.actor.signature
         replies = 1 if self.actor.encoder is None else self.actor.encoder.sizes.replies
         self._intent = np.zeros((batch, self.actor.size), dtype=np.int8)
-        self._former = self._intent.copy()  # at the step before
-        self._renewed = np.zeros(batch, dtype=bool)  # since then
+        self._former = self._intent.copy()  # (B, N), at the step before
+        self._renewed = np.zeros(batch, dtype=bool)  # (B,), since then
         self._requested = np.full((batch, replies), NONE)  # the newest first
         self._observed = np.zeros((batch, replies, sizes.observation_dim), dtype=np.float32)
         self._plans = np.zeros((batch, replies, sizes.horizon, sizes.action_dim), dtype=np.float32)

@@ -72,7 +72,7 @@ class TopicSink:
 
     Attributes:
         topic: as given.
-        drives: the last velocities or efforts were not 0.
+        drives: the last velocities or efforts were not 0, also where they were left.
     """
 
     drives = False
@@ -152,7 +152,7 @@ class TopicSink:
         return new
 
     def close(self, repeats: bool = True) -> None:
-        """End the publisher; before that, for a second at most, wait for a last 0, and repeat it."""
+        """End the publisher; before that, for a second at most, wait for a last 0; `repeats` it too."""
         if self._out is not None:
             end_s = time.monotonic() + REPEATED_S
             while self._zero_s is not None and time.monotonic() < end_s:
@@ -163,6 +163,7 @@ class TopicSink:
                 time.sleep(FAR_END_S)
             self._node.destroy_publisher(self._out)
             self._out, self._zero_s, self._matched, self._seen = None, None, 0, 0
+            self.drives = False
             self._unacked_s = math.inf
 
     def leave(self, stops: bool) -> None:

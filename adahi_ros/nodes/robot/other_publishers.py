@@ -116,7 +116,7 @@ class OtherPublishers:
         return counted
 
     def command(self, topic: str) -> bool:
-        """Return whether others command a topic; with `shared_command` a controller may have their goals."""
+        """Return whether others command a topic, or may: with `shared_command` goals are not watched."""
         resolved = self._node.resolve_topic_name(topic)
         if self._node.count_publishers(resolved) > self._own().count(resolved):
             return True
