@@ -18,7 +18,7 @@ from adahi_ros.bags.bag_reader import OnLoss
 from adahi_ros.core.parameter_sections import nested
 from adahi_ros.safety.named_limits import limits_of_task
 
-SEARCHED = tuple(gate for gate in OF_PLANS if gate != "online")  # have a threshold
+SEARCHED = tuple(gate for gate in OF_PLANS if gate not in ("change", "online"))  # have a threshold
 
 
 class Calibrated(NamedTuple):

@@ -16,6 +16,7 @@ from adahi_lab.bench.peer_comparison import OURS, program
 from adahi_lab.bench.peer_comparison import PEERS as COMPARED
 from adahi_lab.peers import driving, environments
 from adahi_lab.peers.environments import PEERS, EnvironmentMissingError, environment, folder
+from adahi_lab.peers.observations import write_observations
 from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import UNITS
 from adahi_ros.policies.backends import load_policy
@@ -213,8 +214,7 @@ def test_what_was_driven_is_written(
 def observations(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten steps of ball balancing."""
     path = tmp_path_factory.mktemp("observations") / "ball.safetensors"
-    program = [sys.executable, "-m", f"{ROOM}.observations", "ball", "--calls", "10", "--out", str(path)]
-    subprocess.run(program, check=True)
+    write_observations("ball", 10, path)
     return path
 
 
