@@ -52,7 +52,7 @@ class Driven:
         controller: executes the commands.
     """
 
-    def __init__(self, node: Any, limits: Path, rate_hz: float, beside: bool):
+    def __init__(self, node: Any, taker: Any, limits: Path, rate_hz: float, beside: bool):
         self.period_s, self.now_s = 1.0 / rate_hz, 1000.0
         self.late: list[float] = []
         self.sent: list[tuple[float, float]] = []
@@ -68,7 +68,7 @@ class Driven:
         played: Any = SimpleNamespace(get_clock=lambda: clock, get_logger=node.get_logger)
         self.publisher._node = played
         self.publisher._origin_ns = 0
-        node.create_subscription(JointTrajectory, "command", lambda message: None, 1)
+        taker.create_subscription(JointTrajectory, "command", lambda message: None, 1)
         wait_for(lambda: node.count_subscribers("command") > 0)
 
     def sleep(self, duration_s: float) -> None:
@@ -99,7 +99,7 @@ def driven(make_node: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     limits.write_text(yaml.safe_dump({"limits": {"a": limit, "lift": lift}}))
 
     def drive(rate_hz: float, beside: bool = False) -> Driven:
-        made = Driven(make_node(Node, "arm"), limits, rate_hz, beside)
+        made = Driven(make_node(Node, "arm"), make_node(Node, "taker"), limits, rate_hz, beside)
         clock = SimpleNamespace(monotonic=lambda: made.now_s, sleep=made.sleep)
         monkeypatch.setattr(command_publisher, "time", clock)
 

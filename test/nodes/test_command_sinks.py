@@ -20,11 +20,12 @@ from adahi_ros.contract.commanded import Commanded, commanded_by_sink
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.sinks import message_sink
+from adahi_ros.contract.sinks.interface import Command
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.core.command_curve import Curve
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.common.qos import command_qos, message_type
+from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 from adahi_ros.nodes.robot.command_sinks import TopicSink, open_sinks
 from test.nodes.conftest import destroy
 
@@ -153,6 +154,12 @@ def test_a_twist_bears_the_time_of_its_sending(observer: Observer, stamp_ns: int
     assert from_stamp(sent(observer, "twist", stamp_ns, lockstep=True).header.stamp) == stamp_ns
 
 
+def taker(name: str, reliability: ReliabilityPolicy = ReliabilityPolicy.RELIABLE) -> SimpleNamespace:
+    """Return a subscription of a node, as DDS knows it."""
+    quality, gid = QoSProfile(depth=1, reliability=reliability), name.encode()
+    return SimpleNamespace(qos_profile=quality, node_namespace="/", node_name=name, endpoint_gid=gid)
+
+
 def sink_to(
     out: Mock, field: str = "velocities", reliability: ReliabilityPolicy = ReliabilityPolicy.RELIABLE
 ) -> TopicSink:
@@ -160,8 +167,7 @@ def sink_to(
     what, node = Commanded.alike(names, field), Mock()
     node.get_clock().now().nanoseconds = 1
     out.get_subscription_count.return_value = 1
-    found = SimpleNamespace(qos_profile=QoSProfile(depth=1, reliability=reliability))
-    node.get_subscriptions_info_by_topic.return_value = [found]
+    node.get_subscriptions_info_by_topic.return_value = [taker("base", reliability)]
     messages = message_sink(INTERFACES[kind], what, {"frame_id": FRAME})
     sink = TopicSink(node, "command", what, messages, PERIOD_S, ExitStack())
     sink._out = out
@@ -169,16 +175,18 @@ def sink_to(
 
 
 @pytest.mark.parametrize(
-    ("field", "last", "repeated"), [("velocities", 0.0, 2), ("velocities", 1.0, 0), ("positions", 0.0, 0)]
+    ("field", "last", "zeros"), [("velocities", 0.0, 2), ("velocities", 1.0, 3), ("positions", 0.0, 0)]
 )
-def test_a_base_gets_its_last_zero_before_the_publisher_ends(field: str, last: float, repeated: int) -> None:
+def test_a_base_gets_its_last_zero_before_the_publisher_ends(field: str, last: float, zeros: int) -> None:
     out = Mock()
-    out.wait_for_all_acked.side_effect = [False] * repeated + [True]
+    out.wait_for_all_acked.side_effect = [False, False, True]
     sink = sink_to(out, field)
     sink.send(np.full(2, last), 0)
     sink.close()
-    assert out.publish.call_count == 1 + repeated
-    assert out.publish.call_args == out.publish.call_args_list[0]
+    sent, *later = (each.args[0] for each in out.publish.call_args_list)
+    assert len(later) == zeros
+    assert not zeros or sent.twist.linear.x == last
+    assert not any(each.twist.linear.x for each in later)
     node: Any = sink._node
     node.destroy_publisher.assert_called_once_with(out)
 
@@ -211,6 +219,7 @@ def test_a_last_zero_is_repeated_until_it_arrives_and_to_who_comes(
     now_s, out = 100.0, Mock()
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     sink = sink_to(out)
+    node: Any = sink._node
     sink.count_subscriptions()
 
     def repeats(after_s: float, acked: bool = True) -> bool:
@@ -224,12 +233,91 @@ def test_a_last_zero_is_repeated_until_it_arrives_and_to_who_comes(
     assert not repeats(0.1, acked=False)
     sink.send(np.zeros(2), 0)
     assert (repeats(0.9), repeats(0.2), repeats(1.0, acked=False)) == (True, False, True)
-    for count in (0, 1, 2):  # a recorder begins, then the link is back, or a relay
-        out.get_subscription_count.return_value = count
+    # A recorder begins, then the link is back, or a relay, and once more while the recorder ends.
+    for names, news in ((), False), (("a",), True), (("a", "base"), True), (("base_2",), True), ((), False):
+        node.get_subscriptions_info_by_topic.return_value = [taker(name) for name in names]
         sink.count_subscriptions()
-        assert (repeats(0.9), repeats(0.2)) == (count > 0, False)
+        assert (repeats(0.9), repeats(0.2)) == (news, False)
     sink.leave(False)
     assert not repeats(0.0, acked=False)
+
+
+def test_who_commanded_a_motion_last_has_to_stop_it() -> None:
+    """Another publisher alone takes nothing over, nor does its 0; this node hears its own messages, too."""
+    out = Mock()
+    sink = sink_to(out)
+    sink._heard = Mock()
+
+    def hear(x: float, frame: str = FRAME) -> None:
+        message = sink._messages.message(Command(AXES, "velocities", np.full(2, x), PERIOD_S, 0), new_message)
+        message.header.frame_id = frame
+        sink._received(message)
+
+    def repeats() -> bool:
+        before = out.publish.call_count
+        sink.repeat_zero()
+        return bool(out.publish.call_count > before)
+
+    for heard, frame, ours in (
+        (0.5, FRAME, True),
+        (0.0, FRAME, True),
+        (0.7, FRAME, False),
+        (0.0, "odom", False),
+    ):
+        for x in (0.5, 0.0):
+            sink.send(np.full(2, x), 0)
+        assert repeats()
+        hear(heard, frame)
+        assert (repeats(), sink.theirs) == (ours, not ours)
+        sink.send(np.zeros(2), 0)
+        assert repeats() == ours
+    sink.send(np.full(2, 0.5), 0)
+    assert (sink.drives, sink.theirs) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("interface", "field", "zeros"),
+    [
+        ("twist", "velocities", True),
+        ("joint_trajectory", "velocities", False),
+        ("forward_command", "effort", False),
+    ],
+)
+def test_a_base_that_a_former_process_left_in_motion_gets_zeros(
+    observer: Observer, interface: str, field: str, zeros: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its node was killed, or its relay was away when the node stopped it."""
+    what = Commanded.alike(AXES if interface == "twist" else JOINTS, field)
+    messages = message_sink(INTERFACES[interface], what, {"frame_id": FRAME} if interface == "twist" else {})
+    arrived: list[Any] = []
+    observer.node.create_subscription(message_type(messages.kind), "command", arrived.append, command_qos())
+    with ExitStack() as opened:
+        node = LifecycleNode("robot", context=observer.context, use_global_arguments=False)
+        opened.callback(destroy, node)
+        sink = TopicSink(node, "command", what, messages, PERIOD_S, opened)
+        for _ in range(2):
+            sink.open()
+            observer.wait_until(lambda: sink.count_subscriptions() or bool(sink._seen), 30.0, "subscription")
+            sent = Mock(wraps=sink.send)
+            monkeypatch.setattr(sink, "send", sent)
+            sink.repeat_zero()
+            sink.close()
+            assert sent.called == zeros
+            if zeros:
+                observer.wait_until(lambda: bool(arrived), 30.0, "zero")
+                assert not messages.action(arrived.pop(), AXES, field).any()
+
+
+@pytest.mark.parametrize(("theirs", "zeros"), [(False, 1), (True, 0)])
+def test_a_velocity_that_a_failed_goal_left_is_0_when_the_node_ends(theirs: bool, zeros: int) -> None:
+    out = Mock()
+    sink = sink_to(out)
+    sink.send(np.ones(2), 0)
+    sink.leave(stops=False)
+    if theirs:
+        sink.leave_to_others()
+    sink.close()
+    assert out.publish.call_count == 1 + zeros
 
 
 @pytest.mark.parametrize(

@@ -305,36 +305,43 @@ def test_a_base_is_braked_where_another_controller_is_off(off: str, left: list[t
     assert found == left
 
 
-@pytest.mark.parametrize("drives", [False, True])
-@pytest.mark.parametrize("others_command", [False, True])
-def test_a_controller_that_others_command_gets_a_zero_only_in_motion(
-    others_command: bool, drives: bool
-) -> None:
-    """It may execute a goal, which any message would end."""
-    sink = Mock(topic=TOPIC, drives=drives)
+@pytest.mark.parametrize("theirs", [False, True])
+@pytest.mark.parametrize("has_goal", [False, True])
+def test_a_controller_that_others_command_gets_no_zero(has_goal: bool, theirs: bool) -> None:
+    """Any message would end a goal."""
+    sink = Mock(topic=TOPIC, theirs=theirs)
     publisher: Any = Mock(_joints={TOPIC: JOINTS}, _topics=[sink], _names=JOINTS)
     publisher._node.resolve_topic_name = str
-    publisher.others.command.side_effect = {TOPIC: others_command}.__getitem__
+    publisher._named.return_value = [sink]
+    publisher.others.has_goal.side_effect = {TOPIC: has_goal}.__getitem__
     CommandPublisher._leave(publisher, TOPIC)
     CommandPublisher._leave(publisher, TOPIC, stops=False)  # a goal of another program begins
     publisher.guard.active = publisher.guard.moving = publisher.guard.holding = publisher._sinks = []
     CommandPublisher._publish(publisher, Outgoing())
-    stops = drives or not others_command
-    assert sink.mock_calls == [call.leave(stops), call.leave(False), call.close(repeats=not others_command)]
+    stops = not (theirs or has_goal)
+    assert sink.mock_calls == [call.leave(stops), call.leave(False), call.close(repeats=not has_goal)]
+
+
+@pytest.mark.parametrize("reached", [False, True])
+def test_a_goal_that_is_reached_replaces_a_last_velocity(reached: bool) -> None:
+    sink = Mock()
+    publisher: Any = Mock()
+    publisher._named.return_value = [sink]
+    CommandPublisher._on_goal(publisher, TOPIC, reached)
+    publisher._leave.assert_called_once_with(TOPIC, stops=False)
+    assert sink.leave_to_others.call_count == reached
 
 
 @pytest.mark.parametrize("rests", [False, True])
-@pytest.mark.parametrize("others_command", [False, True])
-def test_velocities_that_were_left_to_a_goal_are_0_once_it_has_ended(
-    others_command: bool, rests: bool
-) -> None:
+@pytest.mark.parametrize("has_goal", [False, True])
+def test_velocities_that_were_left_to_a_goal_are_0_once_it_failed(has_goal: bool, rests: bool) -> None:
     """A command that the goal did not replace would last."""
     sink = Mock(drives=True)
     publisher: Any = Mock(_topics=[sink])
     publisher.guard.at_rest.return_value = rests
-    publisher.others.command.return_value = others_command
+    publisher.others.has_goal.return_value = has_goal
     CommandPublisher.brake_if_held(publisher)
-    assert sink.leave.mock_calls == [call(stops=True)] * (rests and not others_command)
+    assert sink.leave.mock_calls == [call(stops=True)] * (rests and not has_goal)
 
 
 @pytest.mark.parametrize("recorder", [False, True])

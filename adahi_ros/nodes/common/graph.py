@@ -27,9 +27,9 @@ def publishers_of(node: Node, topic: str, kind: str = "") -> dict[bytes, str]:
 
 
 def subscriptions_of(node: Node, topic: str) -> dict[bytes, str]:
-    """Return the node name, with its namespace, of each subscription of a resolved topic, by GID."""
-    found = node.get_subscriptions_info_by_topic(topic)
-    return {bytes(each.endpoint_gid): node_of(each) for each in found}
+    """Return the node name, with its namespace, of each other node's subscription of a topic, by GID."""
+    found = {bytes(each.endpoint_gid): node_of(each) for each in node.get_subscriptions_info_by_topic(topic)}
+    return {gid: name for gid, name in found.items() if name != node.get_fully_qualified_name()}
 
 
 def node_of(endpoint: TopicEndpointInfo) -> str:

@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 
 import numpy as np
 from adahi_msgs.msg import SafetyState
@@ -106,7 +105,7 @@ class CommandPublisher:
             lambda: self.guard.active,
             permission.holds,
             self.brake_if_held,
-            partial(self._leave, stops=False),
+            self._on_goal,
             opened,
         )
         states = {node.resolve_topic_name(topic) for topic in measured.topics.values()}
@@ -212,7 +211,7 @@ class CommandPublisher:
         rests = self.guard.holding and self.guard.at_rest(time.monotonic())
         for topic in self._topics:
             topic.count_subscriptions()
-            if not self.others.command(topic.topic):
+            if not self.others.has_goal(topic.topic):
                 if rests and topic.drives:  # it was left to a goal that has ended
                     topic.leave(stops=True)
                 topic.repeat_zero()
@@ -265,7 +264,7 @@ class CommandPublisher:
         if not (self.guard.active or self.guard.moving):
             self._controllers.end()
             for topic in self._topics:
-                topic.close(repeats=not self.others.command(topic.topic))
+                topic.close(repeats=not self.others.has_goal(topic.topic))
 
     def _followed(self, curve: CommandCurve, command: np.ndarray) -> tuple[int, list[Curve | None]]:
         """Return the stamp, and the curve of each sink from there to a command (A,)."""
@@ -283,16 +282,26 @@ class CommandPublisher:
         """Send a topic nothing until motion begins; but brake velocities that its controller follows.
 
         Where it follows none, they are 0 at once: another program may still follow them. Without `stops`, or
-        to a base at rest that others command, nothing is sent. For `misses_s` its controller may miss
-        commands: motion begins later.
+        where another program commands it, nothing is sent. For `misses_s` its controller may miss commands:
+        motion begins later.
         """
         if topic in self._joints:
             entries = np.isin(self._names, self._joints[topic])
             begins_s = time.monotonic() + misses_s
             self.guard.leave(entries & self._positions if follows else entries, begins_s)
-            for sink in self._topics:
-                if self._node.resolve_topic_name(sink.topic) == topic and not follows:
-                    sink.leave(stops and (sink.drives or not self.others.command(topic)))
+            if not follows:
+                for sink in self._named(topic):
+                    sink.leave(stops and not (sink.theirs or self.others.has_goal(topic)))
+
+    def _on_goal(self, topic: str, reached: bool) -> None:
+        """Leave a topic to another's goal; one that is reached replaces a last velocity of ours."""
+        self._leave(topic, stops=False)
+        for sink in self._named(topic):
+            if reached:
+                sink.leave_to_others()
+
+    def _named(self, topic: str) -> list[TopicSink]:
+        return [sink for sink in self._topics if self._node.resolve_topic_name(sink.topic) == topic]
 
     def leave_controller(self, name: str) -> None:
         """Send nothing more to a controller that is off, by its full name; its topic may be remapped.
@@ -308,9 +317,8 @@ class CommandPublisher:
         return all(topic.reaches() for topic in self._topics)
 
     def _on_followed(self, name: str, stamp_ns: int) -> None:
-        for topic in self._topics:
-            if self._node.resolve_topic_name(topic.topic) == name:
-                topic.followed.note_state(stamp_ns)
+        for topic in self._named(name):
+            topic.followed.note_state(stamp_ns)
 
     def _on_controllers(self, fault: str, known: bool) -> None:
         self.guard.permission.driver(fault, known, "controllers")

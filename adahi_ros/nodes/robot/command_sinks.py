@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode
-from rclpy.qos import ReliabilityPolicy
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from adahi_ros.contract.commanded import Commanded, check_topics_apart
@@ -21,6 +22,7 @@ from adahi_ros.contract.sinks import SINKS, message_sink
 from adahi_ros.contract.sinks.interface import ActionSink, Command, MessageSink
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.core.command_curve import Curve
+from adahi_ros.nodes.common.graph import node_of, subscriptions_of
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
@@ -31,6 +33,8 @@ REPEATED_S = 1.0  # a last velocity of 0 is repeated for this time: with best ef
 MATCHED_S = 3.0  # until the other end knows this publisher; after a kill and a restart it takes so long
 LEASE_S = 20.0  # a program that hangs is gone for DDS by then; another one only acknowledges slowly
 FAR_END_S = 0.05  # until the other end of a new connection has it too; the first command would be lost
+HEARD = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+LAST_SENT = 256  # commands; this node receives its own ones, too
 
 
 class OpenSink(Protocol):
@@ -72,10 +76,11 @@ class TopicSink:
 
     Attributes:
         topic: as given.
-        drives: the last velocities or efforts were not 0, also where they were left.
+        drives: this node's last velocities were not 0, also where they were left to another's goal.
+        theirs: another program has commanded velocities or efforts that are not 0, later than this node.
     """
 
-    drives = False
+    drives = theirs = False
     holds_by_itself = False
     fault = ""
 
@@ -96,10 +101,14 @@ class TopicSink:
         self._messages = messages
         self._period_s = period_s
         self._kind = message_type(messages.kind)
+        self._flows = what.field != "positions" and not lockstep  # a controller goes on with the last one
         self._out: Any = None
+        self._heard: Any = None
+        self._sent: deque[np.ndarray] = deque(maxlen=LAST_SENT)  # that were not 0
         self._zero_s: float | None = None  # since when velocities or efforts are commanded to be 0
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
+        self._there: set[bytes] = set()  # subscriptions of other nodes then
         self._unacked_s = math.inf  # since when not all is acknowledged
         self._new_s = -math.inf  # when the first one was new, or this publisher was
         self.followed = FollowedCommands()
@@ -121,9 +130,15 @@ class TopicSink:
             command_qos(),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
+        # What moves by a former process, or a former activation of this one, is not known. A trajectory's
+        # controller begins at rest, and efforts of 0 may let an arm fall.
+        bare = self._what.field == "velocities" and self._messages.kind != JointTrajectorySink.kind
+        self._zero_s = 0.0 if self._flows and bare else None
+        if self._flows:
+            self._heard = self._node.create_subscription(self._kind, self.topic, self._received, HEARD)
         end_s = time.monotonic() + LONGEST_MATCH_S
         count = partial(self._node.count_subscribers, out.topic_name)
-        while not (count() or self._lockstep) and time.monotonic() < end_s:
+        while count() <= self._flows and not self._lockstep and time.monotonic() < end_s:
             time.sleep(FAR_END_S)
         if wanted := count():
             while (matched := out.get_subscription_count()) < wanted and time.monotonic() < end_s:
@@ -137,15 +152,30 @@ class TopicSink:
         self._seen = 0
         self.followed.clear()
 
+    def _received(self, message: Any) -> None:
+        """Note who commanded a motion last: it has to stop it, too."""
+        if self._heard is None:  # the events executor queued it before the subscription was destroyed
+            return
+        try:
+            action = self._messages.action(message, self._what.names, self._what.field)
+        except ValueError:  # this node sends no such message
+            self.leave_to_others()
+            return
+        if action.any() and not any(np.array_equal(action, sent) for sent in list(self._sent)):
+            self.leave_to_others()
+
     def count_subscriptions(self) -> bool:
         """Note, and return, whether there are new subscriptions; called every period."""
         count = 0 if self._out is None else self._out.get_subscription_count()
         new = count > self._seen
+        if self._flows and self._out is not None:
+            there, before = subscriptions_of(self._node, self._out.topic_name).keys(), self._there
+            self._there = set(there)
+            if self._zero_s is not None and there - before:  # a base that comes back may still move
+                self._zero_s = time.monotonic()
         if new:
             self.followed.clear()
             self._unacked_s = math.inf
-            if self._zero_s is not None:  # a base that comes back may still move
-                self._zero_s = time.monotonic()
             if not self._seen:  # later ones may be recorders, or are controllers that `ControllerWatch` names
                 self._new_s = time.monotonic()
         self._seen = count
@@ -154,6 +184,8 @@ class TopicSink:
     def close(self, repeats: bool = True) -> None:
         """End the publisher; before that, for a second at most, wait for a last 0; `repeats` it too."""
         if self._out is not None:
+            if self.drives and repeats:  # it was left to a goal that has ended
+                self._stop()
             end_s = time.monotonic() + REPEATED_S
             while self._zero_s is not None and time.monotonic() < end_s:
                 if (self._reliable or not repeats) and self._out.wait_for_all_acked(Duration()):
@@ -162,8 +194,10 @@ class TopicSink:
                     self._stop()
                 time.sleep(FAR_END_S)
             self._node.destroy_publisher(self._out)
-            self._out, self._zero_s, self._matched, self._seen = None, None, 0, 0
-            self.drives = False
+            if self._heard is not None:
+                self._node.destroy_subscription(self._heard)
+            self._out, self._heard, self._there, self._matched, self._seen = None, None, set(), 0, 0
+            self.drives = self.theirs = False
             self._unacked_s = math.inf
 
     def leave(self, stops: bool) -> None:
@@ -171,6 +205,10 @@ class TopicSink:
         self._zero_s = None
         if stops and self._what.field != "positions":
             self._stop()
+
+    def leave_to_others(self) -> None:
+        """Stop nothing until this node commands a motion again: another program has moved the robot since."""
+        self.drives, self.theirs, self._zero_s = False, True, None
 
     def repeat_zero(self) -> None:
         """Send a last velocity or effort of 0 again, for a second at least and until it has arrived."""
@@ -182,8 +220,9 @@ class TopicSink:
     @property
     def _reliable(self) -> bool:
         """Whether every subscription acknowledges."""
-        found = self._node.get_subscriptions_info_by_topic(self._out.topic_name)
-        return all(each.qos_profile.reliability == ReliabilityPolicy.RELIABLE for each in found)
+        found, own = self._node.get_subscriptions_info_by_topic, self._node.get_fully_qualified_name()
+        theirs = (each for each in found(self._out.topic_name) if node_of(each) != own)
+        return all(each.qos_profile.reliability == ReliabilityPolicy.RELIABLE for each in theirs)
 
     def _stop(self) -> None:
         self.send(np.zeros(len(self._what.names)), 0)
@@ -232,9 +271,11 @@ class TopicSink:
         if self._out is not None:
             self._matched = self._out.get_subscription_count()
             self.followed.note_command(stamp_ns)
-            flows = what.field != "positions" and not self._lockstep
-            self.drives = flows and bool(command.any())
-            self._zero_s = (self._zero_s or time.monotonic()) if flows and not self.drives else None
+            if self._flows and command.any():
+                self._sent.append(command.copy())
+                self.drives, self.theirs, self._zero_s = what.field == "velocities", False, None
+            elif self._flows and not self.theirs:
+                self.drives, self._zero_s = False, self._zero_s or time.monotonic()
             self._out.publish(messages.message(sent, new_message))
 
     def hold(self) -> None:

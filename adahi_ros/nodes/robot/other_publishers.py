@@ -40,7 +40,8 @@ class OtherPublishers:
         active: whether the node is active.
         holds: get the events.
         changed: called after each.
-        on_goal: called with a command topic when a goal on its controller begins or ends.
+        on_goal: called with a command topic when a goal on its controller begins or ends; with whether it
+            was reached.
         opened: closes it.
     """
 
@@ -52,7 +53,7 @@ class OtherPublishers:
         active: Callable[[], bool],
         holds: Holds,
         changed: Callable[[], None],
-        on_goal: Callable[[str], None],
+        on_goal: Callable[[str, bool], None],
         opened: ExitStack,
     ) -> None:
         self._node = node
@@ -67,9 +68,9 @@ class OtherPublishers:
         self._closed = False
         self._goals = ControllerGoals(node)
 
-        def received(topic: str) -> None:
+        def received(topic: str, reached: bool) -> None:
             if not self._closed:
-                on_goal(topic)
+                on_goal(topic, reached)
             self.compare_publishers()
 
         for topic in self._ours:
@@ -115,11 +116,9 @@ class OtherPublishers:
         counted: Callable[..., None] = with_info(received)
         return counted
 
-    def command(self, topic: str) -> bool:
-        """Return whether others command a topic, or may: with `shared_command` goals are not watched."""
+    def has_goal(self, topic: str) -> bool:
+        """Return whether a topic's controller has another's goal, or may: `shared_command` watches none."""
         resolved = self._node.resolve_topic_name(topic)
-        if self._node.count_publishers(resolved) > self._own().count(resolved):
-            return True
         controller = resolved.removesuffix(TRAJECTORY)
         return controller != resolved and (not self._ours or bool(self._goals.executing(controller)))
 
