@@ -322,14 +322,16 @@ def test_a_controller_that_others_command_gets_no_zero(has_goal: bool, theirs: b
     assert sink.mock_calls == [call.leave(stops), call.leave(False), call.close(repeats=not has_goal)]
 
 
+@pytest.mark.parametrize("drives", [False, True])
 @pytest.mark.parametrize("reached", [False, True])
-def test_a_goal_that_is_reached_replaces_a_last_velocity(reached: bool) -> None:
-    sink = Mock()
+def test_a_goal_that_is_reached_takes_a_topic_over(reached: bool, drives: bool) -> None:
+    """A last velocity may have come later than the goal began: it gets its 0, once."""
+    sink = Mock(drives=drives)
     publisher: Any = Mock()
     publisher._named.return_value = [sink]
     CommandPublisher._on_goal(publisher, TOPIC, reached)
     publisher._leave.assert_called_once_with(TOPIC, stops=False)
-    assert sink.leave_to_others.call_count == reached
+    assert sink.mock_calls == [call.leave(drives), call.leave_to_others()] * reached
 
 
 @pytest.mark.parametrize("rests", [False, True])

@@ -294,10 +294,11 @@ class CommandPublisher:
                     sink.leave(stops and not (sink.theirs or self.others.has_goal(topic)))
 
     def _on_goal(self, topic: str, reached: bool) -> None:
-        """Leave a topic to another's goal; one that is reached replaces a last velocity of ours."""
+        """Leave a topic to another's goal; one that is reached gets the 0 of a last velocity once."""
         self._leave(topic, stops=False)
         for sink in self._named(topic):
             if reached:
+                sink.leave(sink.drives)
                 sink.leave_to_others()
 
     def _named(self, topic: str) -> list[TopicSink]:
