@@ -170,7 +170,7 @@ def sink_to(
     node.get_subscriptions_info_by_topic.return_value = [taker("base", reliability)]
     messages = message_sink(INTERFACES[kind], what, {"frame_id": FRAME})
     sink = TopicSink(node, "command", what, messages, PERIOD_S, ExitStack())
-    sink._out = out
+    sink._out, sink.theirs = out, False
     return sink
 
 
@@ -189,16 +189,6 @@ def test_a_base_gets_its_last_zero_before_the_publisher_ends(field: str, last: f
     assert not any(each.twist.linear.x for each in later)
     node: Any = sink._node
     node.destroy_publisher.assert_called_once_with(out)
-
-
-def test_a_last_zero_is_awaited_but_not_repeated_where_others_command() -> None:
-    out = Mock()
-    out.wait_for_all_acked.side_effect = [False, False, True]
-    sink = sink_to(out, reliability=ReliabilityPolicy.BEST_EFFORT)
-    sink.send(np.zeros(2), 0)
-    sink.close(repeats=False)
-    assert out.publish.call_count == 1
-    assert out.wait_for_all_acked.call_count == 3
 
 
 def test_a_base_with_best_effort_gets_its_last_zero_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

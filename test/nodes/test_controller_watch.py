@@ -306,44 +306,27 @@ def test_a_base_is_braked_where_another_controller_is_off(off: str, left: list[t
 
 
 @pytest.mark.parametrize("theirs", [False, True])
-@pytest.mark.parametrize("has_goal", [False, True])
-def test_a_controller_that_others_command_gets_no_zero(has_goal: bool, theirs: bool) -> None:
-    """Any message would end a goal."""
+def test_a_controller_that_others_command_gets_no_zero(theirs: bool) -> None:
     sink = Mock(topic=TOPIC, theirs=theirs)
     publisher: Any = Mock(_joints={TOPIC: JOINTS}, _topics=[sink], _names=JOINTS)
     publisher._node.resolve_topic_name = str
     publisher._named.return_value = [sink]
-    publisher.others.has_goal.side_effect = {TOPIC: has_goal}.__getitem__
     CommandPublisher._leave(publisher, TOPIC)
     CommandPublisher._leave(publisher, TOPIC, stops=False)  # a goal of another program begins
     publisher.guard.active = publisher.guard.moving = publisher.guard.holding = publisher._sinks = []
     CommandPublisher._publish(publisher, Outgoing())
-    stops = not (theirs or has_goal)
-    assert sink.mock_calls == [call.leave(stops), call.leave(False), call.close(repeats=not has_goal)]
+    assert sink.mock_calls == [call.leave(not theirs), call.leave(False), call.close()]
 
 
 @pytest.mark.parametrize("drives", [False, True])
-@pytest.mark.parametrize("reached", [False, True])
-def test_a_goal_that_is_reached_takes_a_topic_over(reached: bool, drives: bool) -> None:
+def test_a_goal_that_begins_takes_a_topic_over(drives: bool) -> None:
     """A last velocity may have come later than the goal began: it gets its 0, once."""
     sink = Mock(drives=drives)
     publisher: Any = Mock()
     publisher._named.return_value = [sink]
-    CommandPublisher._on_goal(publisher, TOPIC, reached)
+    CommandPublisher._on_goal(publisher, TOPIC)
     publisher._leave.assert_called_once_with(TOPIC, stops=False)
-    assert sink.mock_calls == [call.leave(drives), call.leave_to_others()] * reached
-
-
-@pytest.mark.parametrize("rests", [False, True])
-@pytest.mark.parametrize("has_goal", [False, True])
-def test_velocities_that_were_left_to_a_goal_are_0_once_it_failed(has_goal: bool, rests: bool) -> None:
-    """A command that the goal did not replace would last."""
-    sink = Mock(drives=True)
-    publisher: Any = Mock(_topics=[sink])
-    publisher.guard.at_rest.return_value = rests
-    publisher.others.has_goal.return_value = has_goal
-    CommandPublisher.brake_if_held(publisher)
-    assert sink.leave.mock_calls == [call(stops=True)] * (rests and not has_goal)
+    assert sink.mock_calls == [call.leave(drives), call.leave_to_others()]
 
 
 @pytest.mark.parametrize("recorder", [False, True])

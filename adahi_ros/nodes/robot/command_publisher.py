@@ -208,13 +208,9 @@ class CommandPublisher:
 
     def brake_if_held(self) -> None:
         """Hold the robot if due; called every control period, and when the permission changes."""
-        rests = self.guard.holding and self.guard.at_rest(time.monotonic())
         for topic in self._topics:
             topic.count_subscriptions()
-            if not self.others.has_goal(topic.topic):
-                if rests and topic.drives:  # it was left to a goal that has ended
-                    topic.leave(stops=True)
-                topic.repeat_zero()
+            topic.repeat_zero()
         self._controllers.compare_subscriptions()
         self._brake(self.commands.brake_if_held, self.guard.active)
 
@@ -264,7 +260,7 @@ class CommandPublisher:
         if not (self.guard.active or self.guard.moving):
             self._controllers.end()
             for topic in self._topics:
-                topic.close(repeats=not self.others.has_goal(topic.topic))
+                topic.close()
 
     def _followed(self, curve: CommandCurve, command: np.ndarray) -> tuple[int, list[Curve | None]]:
         """Return the stamp, and the curve of each sink from there to a command (A,)."""
@@ -291,15 +287,14 @@ class CommandPublisher:
             self.guard.leave(entries & self._positions if follows else entries, begins_s)
             if not follows:
                 for sink in self._named(topic):
-                    sink.leave(stops and not (sink.theirs or self.others.has_goal(topic)))
+                    sink.leave(stops and not sink.theirs)
 
-    def _on_goal(self, topic: str, reached: bool) -> None:
-        """Leave a topic to another's goal; one that is reached gets the 0 of a last velocity once."""
+    def _on_goal(self, topic: str) -> None:
+        """Leave a topic to another's goal, with one 0: a last velocity may have come later than the goal."""
         self._leave(topic, stops=False)
         for sink in self._named(topic):
-            if reached:
-                sink.leave(sink.drives)
-                sink.leave_to_others()
+            sink.leave(sink.drives)
+            sink.leave_to_others()
 
     def _named(self, topic: str) -> list[TopicSink]:
         return [sink for sink in self._topics if self._node.resolve_topic_name(sink.topic) == topic]

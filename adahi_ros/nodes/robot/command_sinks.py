@@ -76,11 +76,11 @@ class TopicSink:
 
     Attributes:
         topic: as given.
-        drives: this node's last velocities were not 0, also where they were left to another's goal.
-        theirs: another program has commanded velocities or efforts that are not 0, later than this node.
+        drives: this node's last velocities were not 0, and no other program has moved the robot since.
+        theirs: another program has moved it since this node did, or may have.
     """
 
-    drives = theirs = False
+    drives, theirs = False, True
     holds_by_itself = False
     fault = ""
 
@@ -133,7 +133,8 @@ class TopicSink:
         # What moves by a former process, or a former activation of this one, is not known. A trajectory's
         # controller begins at rest, and efforts of 0 may let an arm fall.
         bare = self._what.field == "velocities" and self._messages.kind != JointTrajectorySink.kind
-        self._zero_s = 0.0 if self._flows and bare else None
+        self.theirs = not (self._flows and bare)
+        self._zero_s = None if self.theirs else 0.0
         if self._flows:
             self._heard = self._node.create_subscription(self._kind, self.topic, self._received, HEARD)
         end_s = time.monotonic() + LONGEST_MATCH_S
@@ -181,23 +182,22 @@ class TopicSink:
         self._seen = count
         return new
 
-    def close(self, repeats: bool = True) -> None:
-        """End the publisher; before that, for a second at most, wait for a last 0; `repeats` it too."""
+    def close(self) -> None:
+        """End the publisher; before that, for a second at most, repeat and wait for a last 0."""
         if self._out is not None:
-            if self.drives and repeats:  # it was left to a goal that has ended
+            if self.drives:
                 self._stop()
             end_s = time.monotonic() + REPEATED_S
             while self._zero_s is not None and time.monotonic() < end_s:
-                if (self._reliable or not repeats) and self._out.wait_for_all_acked(Duration()):
+                if self._reliable and self._out.wait_for_all_acked(Duration()):
                     break
-                if repeats:  # DDS by itself sends a lost one again after seconds
-                    self._stop()
+                self._stop()  # DDS by itself sends a lost one again after seconds
                 time.sleep(FAR_END_S)
             self._node.destroy_publisher(self._out)
             if self._heard is not None:
                 self._node.destroy_subscription(self._heard)
             self._out, self._heard, self._there, self._matched, self._seen = None, None, set(), 0, 0
-            self.drives = self.theirs = False
+            self.drives = False
             self._unacked_s = math.inf
 
     def leave(self, stops: bool) -> None:

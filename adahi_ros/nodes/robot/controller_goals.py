@@ -32,18 +32,16 @@ class ControllerGoals:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._subscriptions: dict[str, Subscription] = {}  # by the action
-        self._changed: dict[str, Callable[[bool], None]] = {}
-        self._under_way: dict[str, set[bytes]] = {}  # identities of goals
+        self._changed: dict[str, Callable[[], None]] = {}
         self._came_s: dict[str, float] = {}  # the newest message, of actions that have a goal
         self._asked_s: dict[str, float] = {}
 
-    def watch(self, controller: str, changed: Callable[[bool], None] = lambda reached: None) -> None:
+    def watch(self, controller: str, changed: Callable[[], None] = lambda: None) -> None:
         """Watch a controller.
 
         Args:
             controller: its name, as a topic's.
-            changed: called at each message of its action while a goal executes, and once none does any more;
-                with whether the last one was reached, so that the controller stays there.
+            changed: called at each message of its action while a goal executes, and once none does any more.
         """
         action = self._node.resolve_topic_name(controller + FOLLOW)
         self._changed[action] = changed
@@ -66,16 +64,12 @@ class ControllerGoals:
     def _received(self, action: str, message: GoalStatusArray) -> None:
         if action not in self._subscriptions:  # queued by the events executor before it was destroyed
             return
-        there = {bytes(each.goal_info.goal_id.uuid): each.status for each in message.status_list}
-        under_way = {goal for goal, status in there.items() if status in UNDER_WAY}
-        came_s, before = self._came_s.pop(action, None), self._under_way.get(action, set())
-        self._under_way[action] = under_way
-        if under_way:
+        before = self._came_s.pop(action, None)
+        if any(each.status in UNDER_WAY for each in message.status_list):
             self._came_s[action] = time.monotonic()
-        elif came_s is None:
+        elif before is None:
             return
-        reached = not under_way and all(there.get(goal) == GoalStatus.STATUS_SUCCEEDED for goal in before)
-        self._changed[action](reached)
+        self._changed[action]()
 
     def executing(self, controller: str = "") -> str:
         """Return what executes, on a controller if one is named, and for which client; empty for nothing.

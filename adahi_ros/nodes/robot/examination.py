@@ -107,7 +107,7 @@ class Examination(Listener):
         """
         arrived: list[tuple[str, Any, int]] = []
         joints = contract.measured(contract.commanded_names).topics
-        ignored = lambda: False, Holds(), lambda: None, lambda topic, reached: None
+        ignored = lambda: False, Holds(), lambda: None, lambda topic: None
         others = OtherPublishers(self.node, {}, joints, *ignored, self._opened)
 
         def received(topic: str, compared: Callable[..., None], message: Any, info: Any) -> None:

@@ -40,8 +40,7 @@ class OtherPublishers:
         active: whether the node is active.
         holds: get the events.
         changed: called after each.
-        on_goal: called with a command topic when a goal on its controller begins or ends; with whether it
-            was reached.
+        on_goal: called with a command topic when a goal on its controller begins or ends.
         opened: closes it.
     """
 
@@ -53,7 +52,7 @@ class OtherPublishers:
         active: Callable[[], bool],
         holds: Holds,
         changed: Callable[[], None],
-        on_goal: Callable[[str, bool], None],
+        on_goal: Callable[[str], None],
         opened: ExitStack,
     ) -> None:
         self._node = node
@@ -68,9 +67,9 @@ class OtherPublishers:
         self._closed = False
         self._goals = ControllerGoals(node)
 
-        def received(topic: str, reached: bool) -> None:
+        def received(topic: str) -> None:
             if not self._closed:
-                on_goal(topic, reached)
+                on_goal(topic)
             self.compare_publishers()
 
         for topic in self._ours:
@@ -115,12 +114,6 @@ class OtherPublishers:
 
         counted: Callable[..., None] = with_info(received)
         return counted
-
-    def has_goal(self, topic: str) -> bool:
-        """Return whether a topic's controller has another's goal, or may: `shared_command` watches none."""
-        resolved = self._node.resolve_topic_name(topic)
-        controller = resolved.removesuffix(TRAJECTORY)
-        return controller != resolved and (not self._ours or bool(self._goals.executing(controller)))
 
     def _own(self) -> list[str]:
         return [publisher.topic_name for publisher in self._node.publishers]
