@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adahi_lab.evaluation.swaps import Swap, SwappedWorld
-from adahi_lab.tasks import make_expert
+from adahi_lab.tasks import make, make_expert
 from adahi_lab.tasks.ball import BallBalancing
 from adahi_lab.tasks.instructions import INSTRUCTION_DIM, embedded
 from adahi_lab.tasks.metaworld import MetaWorld
@@ -43,6 +43,16 @@ def test_nothing_that_the_robot_sees_tells_what_is_wanted(scene: Scene) -> None:
         np.testing.assert_array_equal(other, shown[0])
         assert not np.array_equal(goal, goals[0])
     assert len(set(seen)) == len(scene.errands)
+
+
+def test_the_same_episodes_give_the_goal_to_the_robot_too() -> None:
+    views = [make(name) for name in ("metaworld", "metaworld_given")]
+    for task in views:
+        task.reset(3, range(2))
+        task.step(np.tile([0.1, -0.1, 0.05, 0.5], (2, 1)))
+    assert [task.spec.goal_for_target for task in views] == [True, False]
+    np.testing.assert_array_equal(*(task.observation for task in views))
+    np.testing.assert_array_equal(*(task.goal for task in views))
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
