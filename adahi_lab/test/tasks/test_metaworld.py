@@ -46,13 +46,13 @@ def test_nothing_that_the_robot_sees_tells_what_is_wanted(scene: Scene) -> None:
 
 
 def test_the_same_episodes_give_the_goal_to_the_robot_too() -> None:
-    views = [make(name) for name in ("metaworld", "metaworld_given")]
-    for task in views:
+    own, given = make("metaworld"), make("metaworld_given")
+    for task in (own, given):
         task.reset(3, range(2))
         task.step(np.tile([0.1, -0.1, 0.05, 0.5], (2, 1)))
-    assert [task.spec.goal_for_target for task in views] == [True, False]
-    np.testing.assert_array_equal(*(task.observation for task in views))
-    np.testing.assert_array_equal(*(task.goal for task in views))
+    assert (own.spec.goal_for_target, given.spec.goal_for_target) == (True, False)
+    np.testing.assert_array_equal(given.observation, own.observation)
+    np.testing.assert_array_equal(given.goal, own.goal)
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
