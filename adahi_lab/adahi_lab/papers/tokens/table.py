@@ -3,6 +3,7 @@
 
     adahi data simulate TASK --episodes 400 --action-noise 0 --out demos.safetensors
     adahi lab index TASK --demos demos.safetensors --out FOLDER          # for HeiSD
+    adahi lab index TASK_given --demos demos.safetensors --out FOLDER/given
     .venv/bin/python -m adahi_lab.papers.tokens.table TASK FOLDER OUT [--episodes 200]
 
 FOLDER has the pair and, below it in `given`, a draft that reads the goal, too. OUT keeps what is measured, so

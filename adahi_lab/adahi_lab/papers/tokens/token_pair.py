@@ -248,7 +248,7 @@ def on_one_target(chunks: Chunks) -> dict[str, Simulated]:
 
 
 def simulated(chunks: Chunks, reads: bool) -> dict[str, Simulated]:
-    """Return the ways of lines whose draft reads the goal, or of those whose draft does not.
+    """Return the ways of lines with a draft that reads the goal, or with one that does not.
 
     Raises as a `Clock`.
     """
@@ -276,7 +276,7 @@ def check_own(made: Sequence[list[int]], texts: Sequence[Text]) -> None:
 
 
 def given(task: str, folder: Path) -> tuple[str, Path]:
-    """Return the task whose robot gets the goal, and the folder below a pair's that has a draft for it."""
+    """Return the task that gives the robot the goal, and the folder of its draft, below a pair's."""
     return f"{task}_given", folder / "given"
 
 
