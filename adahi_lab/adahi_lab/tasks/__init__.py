@@ -60,6 +60,9 @@ TASKS: Registry[Registered] = Registry(
         "metaworld": _shipped("metaworld", "MetaWorld", "metaworld:MetaWorldExpert"),
         "metaworld_10": _shipped("metaworld", "MetaWorld10", "metaworld:MetaWorldExpert"),
         "metaworld_50": _shipped("metaworld", "MetaWorld50", "metaworld:MetaWorldExpert"),
+        "metaworld_given": replace(
+            _shipped("metaworld", "MetaWorldGiven", "metaworld:MetaWorldExpert"), listed=False
+        ),
         "metaworld_seen": replace(_shipped("metaworld_camera", "MetaWorldSeen"), listed=False),
         "ogbench_puzzle": replace(_shipped("ogbench", "OGBenchPuzzle"), listed=False),
         "swarm": _shipped("swarm", "Swarm"),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -200,6 +201,17 @@ class MetaWorld(SimulatedTask):
         self._success[row] |= look.met
         self._excused[row] &= look.failed
         self._failed[row] |= look.failed and not self._excused[row]
+
+
+class MetaWorldGiven(MetaWorld):
+    """The shared scenes where the robot gets the goal, too, as where draft and target run on one machine.
+
+    Starts, errands and draws are those of `MetaWorld`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spec = replace(self.spec, goal_for_target=False)
 
 
 MetaWorld10 = partial(MetaWorld, MT10)

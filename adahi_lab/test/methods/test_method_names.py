@@ -120,10 +120,6 @@ def test_what_is_no_method_is_named(text: str, named: str) -> None:
         ("plan:expected_error", "plan+expected_error/replace"),
         ("plan:online:gate=age:rate=0.2", "plan+online:gate=age:rate=0.2@0/replace"),
         ("draft_checks_plan:expected_error@1.5", "draft_checks_plan+expected_error@1.5/replace"),
-        (
-            "retrieval:horizon=8+online:wrong=0.1/prefix",
-            "retrieval:horizon=8+online:wrong=0.1@0/prefix",
-        ),
         ("plan_8+1:choose", "plan:delay=1:agreement=choose+age@7/replace"),
         ("crossfade_4", "plan:blend=crossfade+age@3/replace"),
         ("heisd", "tool_path:file={checkpoints}/retrieval+expected_error@0/blocks"),
@@ -183,7 +179,7 @@ def test_a_method_is_named_as_it_is_on_a_task() -> None:
             "plan_1.5",
         ),
         *("plan:telepathy", "plan:age@high", "plan:age@", "plan:age:0.5"),
-        *("retrieval_", "retrieval_8:age@1", "kerv_8", "retrieval:luck", "retrieval:age/luck@1"),
+        *("compensated_", "compensated_8:age@1", "kerv_8", "compensated:luck", "compensated:age/luck@1"),
         *("draft+", "draft+age/", "draft+age@", "draft+age/luck", "+age", "draft/luck", "draft+age+age"),
     ],
 )
@@ -199,12 +195,12 @@ def test_what_is_no_such_name_is_no_method(name: str) -> None:
 
 def test_only_the_draft_itself_learns_from_replies_to_its_drafts() -> None:
     assert gated("random:replace") == METHODS["random:replace"]
-    with pytest.raises(ValueError, match="methods: age:replace:retrieval, must be one that drafts"):
-        gated("age:replace:retrieval")
+    with pytest.raises(ValueError, match="methods: age:replace:compensated, must be one that drafts"):
+        gated("age:replace:compensated")
 
 
 def test_a_threshold_that_is_not_given_is_searched_for_each_method() -> None:
-    names = ["plan:expected_error", "corrector:age", "plan:random", "retrieval+expected_error"]
+    names = ["plan:expected_error", "corrector:age", "plan:random", "tool_path+expected_error"]
     others = ["plan:age@1", "plan:always", "plan_4", "heisd", "kerv", "best"]
     searched = {name: name for name in names}
     assert gates_of_methods([*names, *others]) == searched_gates([*names, *others]) == searched

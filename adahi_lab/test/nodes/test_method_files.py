@@ -21,7 +21,6 @@ from adahi_ros.safety.named_limits import limits_of_task
 
 NOT_SHIPPED = {  # lines that need something more, and what a launch without it says
     "HeiSD": "proposer.file: .*/retrieval', cannot be loaded",
-    "Retrieval": "proposer.file: .*/retrieval', cannot be loaded",
 }
 
 

@@ -30,9 +30,9 @@ def with_index(task: str, shipped: str, folder: Path) -> Path:
     """Copy shipped policies into a folder, with an index of a few demonstrations as robots see them."""
     shutil.copytree(asset(shipped), folder, ignore=shutil.ignore_patterns(f"{KIND}.*"))
     data = seen_by_robots(collect_parallel(task, 10, 0, action_noise=0.1).trajectories, task)
-    index, _ = make_index(data, 0, 4, 2**20)
+    index = make_index(data, 0, 2**20)
     sizes = {"observation_dim": data.observations.shape[1], "goal_dim": data.goals.shape[1]}
-    save_index(folder, KIND, index, {**sizes, "horizon": 8, "neighbours": 4}, {})
+    save_index(folder, KIND, index, sizes, {})
     return folder
 
 

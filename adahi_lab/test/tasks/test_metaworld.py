@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adahi_lab.evaluation.swaps import Swap, SwappedWorld
-from adahi_lab.tasks import make_expert
+from adahi_lab.tasks import make, make_expert
 from adahi_lab.tasks.ball import BallBalancing
 from adahi_lab.tasks.instructions import INSTRUCTION_DIM, embedded
 from adahi_lab.tasks.metaworld import MetaWorld
@@ -43,6 +43,16 @@ def test_nothing_that_the_robot_sees_tells_what_is_wanted(scene: Scene) -> None:
         np.testing.assert_array_equal(other, shown[0])
         assert not np.array_equal(goal, goals[0])
     assert len(set(seen)) == len(scene.errands)
+
+
+def test_the_same_episodes_give_the_goal_to_the_robot_too() -> None:
+    own, given = make("metaworld"), make("metaworld_given")
+    for task in (own, given):
+        task.reset(3, range(2))
+        task.step(np.tile([0.1, -0.1, 0.05, 0.5], (2, 1)))
+    assert (own.spec.goal_for_target, given.spec.goal_for_target) == (True, False)
+    np.testing.assert_array_equal(given.observation, own.observation)
+    np.testing.assert_array_equal(given.goal, own.goal)
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)

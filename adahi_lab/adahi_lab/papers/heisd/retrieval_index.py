@@ -1,49 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi lab index`: an index of demonstrations with an estimate of its errors.
-
-The error of a retrieved plan is measured by leave-one-out over episodes, in action scales, over its first
-actions.
-"""
+"""`adahi lab index`: an index of demonstrations."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import save_file
-from scipy.optimize import nnls
-from scipy.stats import spearmanr
 
 from adahi_lab.datasets.trajectories import Trajectories
-from adahi_lab.papers.heisd.retrieval import COMPARED, KIND, LARGEST, Index
+from adahi_lab.papers.heisd.retrieval import KIND, LARGEST, Index
 from adahi_ros.core.checkpoint_files import FORMAT
 from adahi_ros.core.written_files import replacing
 
-LEAST_EPISODES = 8  # more than the queried neighbours
-MEASURED = 2000  # steps of the measurement
-BATCH = 250  # of these at once
+LEAST_EPISODES = 8  # more than HeiSD's candidates
 FLAT = 1e-6  # standard deviation below which an entry is ignored
 
 
-def make_index(
-    data: Trajectories, seed: int, neighbours: int, most_bytes: int
-) -> tuple[Index, dict[str, float]]:
-    """Return an index of episodes, and figures of it.
+def make_index(data: Trajectories, seed: int, most_bytes: int) -> Index:
+    """Return an index of episodes.
 
     Args:
         data: demonstrations, as the robot sees them; without goals for a robot that gets none.
-        seed: of the choice of episodes, where not all fit, and of the measured steps.
-        neighbours: K.
+        seed: of the choice of episodes, where not all fit.
         most_bytes: limit for all steps; whole episodes are left out.
 
     Raises:
         ValueError: too few episodes exist or fit.
     """
-    draw = np.random.default_rng([seed, 0])
-    data = _fitting(data, draw, most_bytes)
+    data = _fitting(data, np.random.default_rng([seed, 0]), most_bytes)
     ends = data.ends
     episode = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
     seen = np.concatenate([data.observations, data.goals[episode]], axis=1)
@@ -51,27 +39,14 @@ def make_index(
     scale = np.where(deviation > FLAT, deviation, 1.0).astype(np.float32)
     mean = seen.mean(axis=0).astype(np.float32)
     moved = data.actions.std(axis=0)
-    index = Index(
+    return Index(
         mean=mean,
         scale=scale,
         keys=((seen - mean) / scale).astype(np.float32),
         actions=data.actions,
         last=(ends - 1)[episode].astype(np.int64),
         action_scale=np.where(moved > FLAT, moved, 1.0).astype(np.float32),
-        error=np.zeros(2),
     )
-    chosen = np.sort(draw.permutation(len(seen))[:MEASURED])
-    doubt, squared = _left_out(index, chosen, neighbours)
-    error, _ = nnls(doubt, squared)
-    index = replace(index, error=error)
-    expected = np.sqrt(doubt @ error)
-    return index, {
-        "episodes": len(ends),
-        "steps": len(seen),
-        "error": float(np.sqrt(squared.mean())),
-        "error_of_mean": float(np.sqrt(np.square(_centred(index, chosen)).mean())),
-        "rank_correlation_of_doubt": float(spearmanr(expected, squared).statistic),
-    }
 
 
 def save_index(
@@ -83,7 +58,7 @@ def save_index(
         folder: must exist.
         name: of the files.
         index: of demonstrations.
-        sizes: observation_dim, goal_dim, horizon and neighbours.
+        sizes: observation_dim and goal_dim.
         training: how it was made.
     """
     config = {**sizes, "action_dim": index.actions.shape[1], "steps": len(index.actions)}
@@ -104,20 +79,3 @@ def _fitting(data: Trajectories, draw: np.random.Generator, most_bytes: int) -> 
     if len(kept) < LEAST_EPISODES:
         raise ValueError(f"episodes: {len(kept)} of {len(lengths)} fit, must be at least {LEAST_EPISODES}")
     return data.episodes(kept.tolist())
-
-
-def _left_out(index: Index, chosen: np.ndarray, neighbours: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return doubt (N, 2) and mean square error (N,) of plans retrieved for rows of other episodes."""
-    doubts, errors = [], []
-    for start in range(0, len(chosen), BATCH):
-        rows = chosen[start : start + BATCH]
-        found, apart = index.nearest(index.keys[rows], neighbours, index.last[rows])
-        wrong = (index.plans(found[:, 0], COMPARED) - index.plans(rows, COMPARED)) / index.action_scale
-        doubts.append(index.doubt(found, apart))
-        errors.append(np.square(wrong).mean(axis=(1, 2)))
-    return np.concatenate(doubts).astype(np.float64), np.concatenate(errors).astype(np.float64)
-
-
-def _centred(index: Index, chosen: np.ndarray) -> np.ndarray:
-    plans: np.ndarray = (index.plans(chosen, COMPARED) - index.actions.mean(axis=0)) / index.action_scale
-    return plans

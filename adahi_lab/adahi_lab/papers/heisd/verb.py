@@ -25,16 +25,12 @@ def index(
     ] = None,
     dataset: task_options.Dataset = None,
     episodes: Annotated[int, Option(min=8, help="Episodes to record, as 'adahi data simulate'.")] = 400,
-    horizon: Annotated[int, Option(min=1, max=1024, help="Actions per retrieved sequence.")] = 8,
-    neighbours: Annotated[
-        int, Option(min=2, max=64, help="Neighbours from different episodes that must agree.")
-    ] = 5,
     most_mib: Annotated[float, number("Largest size; whole episodes are left out.", 0.01, 1024.0)] = 8.0,
     overwrite: Overwrite = False,
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Index demonstrations or bags for the proposers 'retrieval' and 'tool_path'."""
+    """Index demonstrations or bags for the proposer 'tool_path'."""
     from adahi_lab.papers.heisd.retrieval import KIND
     from adahi_lab.papers.heisd.retrieval_index import make_index, save_index
     from adahi_lab.tasks.demonstrations import NOISE, seen_by_robots
@@ -44,19 +40,10 @@ def index(
     replaceable("--out", folder / f"{KIND}.json", overwrite)
     data = task_options.demonstrations_of(task, demonstrations, dataset, episodes, seed, NOISE, workers)
     data = data.without_images() if dataset is not None else seen_by_robots(data, task)
-    made, figures = make_index(data, seed, neighbours, int(most_mib * 2**20))
-    sizes = {
-        "observation_dim": data.observations.shape[1],
-        "goal_dim": data.goals.shape[1],
-        "horizon": horizon,
-        "neighbours": neighbours,
-    }
+    made = make_index(data, seed, int(most_mib * 2**20))
+    sizes = {"observation_dim": data.observations.shape[1], "goal_dim": data.goals.shape[1]}
+    figures = {"episodes": len(set(made.last.tolist())), "steps": len(made.last)}
     folder.mkdir(parents=True, exist_ok=True)
     save_index(folder, KIND, made, sizes, {"command": command_line(), "seed": seed, **figures})
     write_json(json_file, {"task": name, "seed": seed, **figures})
-    say(
-        f"{folder / KIND}: {figures['steps']} steps of {figures['episodes']} episodes; without its own "
-        f"episode, what is retrieved is {figures['error']:.2f} action scales off, the mean action "
-        f"{figures['error_of_mean']:.2f}"
-    )
-    say(f"rank correlation with that error: what neighbours say {figures['rank_correlation_of_doubt']:.2f}")
+    say(f"{folder / KIND}: {figures['steps']} steps of {figures['episodes']} episodes")

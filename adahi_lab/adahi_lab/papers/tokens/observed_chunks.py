@@ -51,7 +51,7 @@ def observed_chunks(
             for row in np.flatnonzero(~world.done):
                 here = request.observations.rows(np.array([row]))
                 window = target.signature.window(here)[:, -draft.signature.history :]
-                goal = np.zeros((1, draft.signature.goal_dim), dtype=np.float32)
+                goal = target.signature.condition(here)[:, : draft.signature.goal_dim]
                 seen.append((draft.signature.observations(window, goal), here))
             return super().verdict(request, draws)
 

@@ -3,10 +3,12 @@
 
     adahi data simulate TASK --episodes 400 --action-noise 0 --out demos.safetensors
     adahi lab index TASK --demos demos.safetensors --out FOLDER          # for HeiSD
+    adahi lab index TASK_given --demos demos.safetensors --out FOLDER/given
     .venv/bin/python -m adahi_lab.papers.tokens.table TASK FOLDER OUT [--episodes 200]
 
-FOLDER has the pair. OUT keeps what is measured, so a run that was stopped goes on where it was, and the
-drafts of CoSine, which are trained there first, in two minutes. Episodes run as in `adahi evaluate`.
+FOLDER has the pair and, below it in `given`, a draft that reads the goal, too. OUT keeps what is measured, so
+a run that was stopped goes on where it was, and the drafts of CoSine, which are trained there first, in two
+minutes. Episodes run as in `adahi evaluate`.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from adahi_lab.papers.tokens.token_pair import (
     Played,
     Simulated,
     files_of,
+    given,
     kilobytes,
     play,
     simulated,
@@ -48,15 +51,17 @@ from adahi_lab.papers.tokens.token_pair import (
 from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.core.assets import asset
 from adahi_ros.core.written_files import replacing
+from adahi_ros.policies.backends import is_policy
 
 ROWS, CLOCK = "rows.json", "clock.json"
 HEADS = ("time", "x target", "x spec.", "length", "passes", "rounds", "robot kB", "server kB")
 LEGEND = (
     f"Time: for an action, where a pass of the target takes 1 and a drafted token {DRAFT_S:g}, without "
     "network; with several machines by a test clock. X target, x spec.: speed-up, against the target alone "
-    "and the first speculative decoding with the same requests. Length: drafted tokens of a request, with "
-    "several machines of a pass, before the first that is not kept. Passes: of the target for an action, "
-    "also void ones. Rounds: requests of an episode. kB: files of networks, heads and indices on each side. "
+    "and the first speculative decoding with the same requests and draft. Length: drafted tokens of a "
+    "request, with several machines of a pass, before the first that is not kept. Goal read: by the draft, "
+    "too, as on one machine. Passes: of the target for an action, also void ones. Rounds: requests of an "
+    "episode. kB: files of networks, heads and indices on each side. "
     "Success: with its Wilson interval of 95 %; on several machines always the target's, because each chunk "
     "is. McNemar: episodes that only this, only the target alone with the same "
     "requests solves; p. DyQ-VLA changes the duration of a pass, not the number"
@@ -84,12 +89,12 @@ class Kept:
         return self._known[key]
 
 
-def at_clock(chunks: Chunks) -> dict[str, Simulated]:
-    """Return the ways on several machines."""
+def at_clock(chunks: Chunks, reads: bool) -> dict[str, Simulated]:
+    """Return the ways on several machines, of drafts that read the goal or of those that do not."""
     about = chunks.draft.digest, chunks.target.digest, chunks.episodes, chunks.seed
 
     def measure() -> dict[str, Any]:
-        return {name: asdict(each) for name, each in simulated(chunks).items()}
+        return {name: asdict(each) for name, each in simulated(chunks, reads).items()}
 
     kept = Kept(chunks.out / CLOCK).measured_once(about, measure)
     return {name: Simulated(**each) for name, each in kept.items()}
@@ -109,8 +114,10 @@ def played(
                 continue
             say = partial(_say, update, line.name, count())
             try:
-                where = asset(for_task(line.checkpoints, task, folder)) if line.checkpoints else folder
-                comparison = Comparison.of_folder(task, where, seed)
+                of_line, where = given(task, folder) if line.given else (task, folder)
+                if line.checkpoints:
+                    where = asset(for_task(line.checkpoints, task, folder))
+                comparison = Comparison.of_folder(of_line, where, seed)
                 method, target = for_task(line.method, task, where), comparison.files.load().target
                 if target.signature.codes != codes:
                     raise ValueError(f"{where}: its target must emit the tokens of {folder}")
@@ -135,24 +142,24 @@ def add_rows(
     table: Table,
     group: Group,
     found: Mapping[Line, Played],
-    clock: Mapping[str, Simulated],
+    clocks: Mapping[bool, Mapping[str, Simulated]],
     sizes: Mapping[Line, tuple[float, float]],
 ) -> None:
     """Add the lines of a group to the table, if its target alone was measured."""
     alone, *others = group.lines
-    plain = next((line for line in others if line.name.startswith("speculative decoding")), None)
+    plain = {line.given: line for line in reversed(others) if line.name.startswith("speculative decoding")}
     if alone not in found:
         return
     own = found[alone]
 
     def time(line: Line) -> float:
         each = found.get(line, own)
-        return clock[line.way].time if line.way else each.passes + DRAFT_S * each.drafted
+        return clocks[line.given][line.way].time if line.way else each.passes + DRAFT_S * each.drafted
 
     for line in group.lines:
-        if line.method and line not in found:
+        if (line.method and line not in found) or (line.way and line.given not in clocks):
             continue
-        each, at = found.get(line, own), clock.get(line.way)
+        each, at = found.get(line, own), clocks.get(line.given, {}).get(line.way)
         length, passes, rounds = each.kept, each.passes, each.requests
         if at is not None:
             length, passes, rounds = at.kept, at.passes, rounds * at.runs
@@ -166,8 +173,8 @@ def add_rows(
             number(time(line), 2) if timed else "",
             number(time(alone) / time(line), 2) if timed and line is not alone else "",
             ""
-            if plain is None or not timed or line in (alone, plain)
-            else number(time(plain) / time(line), 2),
+            if line.given not in plain or not timed or line in (alone, plain[line.given])
+            else number(time(plain[line.given]) / time(line), 2),
             number(length, 2),
             number(passes, 2),
             number(rounds, 1),
@@ -193,7 +200,12 @@ def main(
     groups = [group for group in GROUPS if clocked or not any(line.way for line in group.lines)]
     every = [line for group in groups for line in group.lines]
     found = played(task, folder, every, episodes, seed, out / ROWS)
-    clock = at_clock(Chunks(task, folder, out, clocked, seed)) if clocked else {}
+    places = {False: (task, folder, out), True: (*given(task, folder), out / "given")}
+    clocks = {
+        reads: at_clock(Chunks(*place, clocked, seed), reads)
+        for reads, place in places.items()
+        if clocked and is_policy(place[1] / "draft")
+    }
     sizes = {}
     for line in every:
         if line.method and line not in found:
@@ -202,12 +214,13 @@ def main(
         if PACKED in line.server:
             where = asset(for_task(line.checkpoints, task, folder))
             packed = vars(load_token_policy(where / "target"))["packed_bytes"]
-        sizes[line] = kilobytes(line.robot, folder, packed), kilobytes(line.server, folder, packed)
+        where = places[line.given][1]
+        sizes[line] = kilobytes(line.robot, where, packed), kilobytes(line.server, where, packed)
     title = f"{task}: methods of papers on a pair of token policies, {episodes} episodes, seed {seed}"
     names = ["a request is for", "method", "its paper"]
     table = narrow_table(title, names, [*HEADS, "success", "McNemar"], LEGEND)
     for group in groups:
-        add_rows(table, group, found, clock, sizes)
+        add_rows(table, group, found, clocks, sizes)
     Console(width=240).print(table)
 
 

@@ -48,6 +48,7 @@ class Line(Schema):
         robot, server: files that each side loads.
         checkpoints: of another folder, below the package's files.
         way: its name in `simulated`; empty where the episodes give the time.
+        given: whether its draft reads the goal, too; see `given`.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Line(Schema):
     server: Listed[str] = ("target.onnx",)
     checkpoints: str = ""
     way: str = ""
+    given: bool = False
 
 
 @dataclass(frozen=True)
@@ -245,9 +247,16 @@ def on_one_target(chunks: Chunks) -> dict[str, Simulated]:
     return {ALONE: replace(alone_, runs=1.0), SPECULATIVE: replace(plain, kept=kept)}
 
 
-def simulated(chunks: Chunks) -> dict[str, Simulated]:
-    """Return the ways of all rooms; raises as a `Clock`."""
-    clocks = on_one_target, *(at_place(room.clock) for room in _ROOMS if room.clock)
+def simulated(chunks: Chunks, reads: bool) -> dict[str, Simulated]:
+    """Return the ways of lines with a draft that reads the goal, or with one that does not.
+
+    Raises as a `Clock`.
+    """
+    ways = {line.way for group in GROUPS for line in group.lines if line.way and line.given == reads}
+    rooms = [
+        room for room in _ROOMS if any(line.way in ways for lines in room.lines.values() for line in lines)
+    ]
+    clocks = on_one_target, *(at_place(room.clock) for room in rooms)
     return {name: each for clock in clocks for name, each in clock(chunks).items()}
 
 
@@ -264,6 +273,11 @@ def check_own(made: Sequence[list[int]], texts: Sequence[Text]) -> None:
     for tokens, text in zip(made, texts, strict=True):
         if tokens != (own := own_chunk(text)):
             raise ValueError(f"another chunk: {tokens}, must be {own}")
+
+
+def given(task: str, folder: Path) -> tuple[str, Path]:
+    """Return the task that gives the robot the goal, and the folder of its draft, below a pair's."""
+    return f"{task}_given", folder / "given"
 
 
 def files_of(names: Sequence[str], folder: Path) -> list[Path]:

@@ -1,58 +1,45 @@
-"""What was recorded comes back where it was recorded, and neighbours tell where it is to be doubted."""
+"""What was recorded is found where it was recorded; neighbours are of different episodes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from test.papers.heisd.walks import STEPS, T, recorded, saved
+from test.papers.heisd.walks import EPISODES, STEPS, recorded, saved
 
-from adahi_lab.datasets.trajectories import Trajectories
-from adahi_lab.papers.heisd.retrieval import Retrieval, load_retrieval
+from adahi_lab.papers.heisd.retrieval import load_retrieval
 from adahi_ros.core.checkpoint_files import CheckpointError
-
-NO_DRAWS = np.zeros((1, 0))
-
-
-def proposed(policy: Retrieval, data: Trajectories, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    goals = np.repeat(data.goals, STEPS, axis=0)[rows]
-    observations = policy.signature.observations(data.observations[rows][:, None], goals)
-    proposal = policy.propose(observations, np.zeros((len(rows), 0)))
-    assert proposal.expected_error is not None
-    return proposal.actions, proposal.expected_error
 
 
 @pytest.mark.parametrize("goals", [0, 1])
-def test_where_an_observation_was_recorded_the_recorded_plan_is_retrieved(tmp_path: Path, goals: int) -> None:
+def test_where_an_observation_was_recorded_the_recorded_action_is_found(tmp_path: Path, goals: int) -> None:
     data = recorded(goals=goals)
     policy = load_retrieval(saved(tmp_path, data))
-    rows = np.arange(len(data.observations))
-    plans, _ = proposed(policy, data, rows)
-    for row in rows:
-        end = STEPS * (row // STEPS + 1)
-        expected = data.actions[np.minimum(row + np.arange(T), end - 1)]
-        np.testing.assert_array_equal(plans[row], expected)
+    of_rows = np.repeat(data.goals, STEPS, axis=0)
+    found = policy.candidates(policy.signature.observations(data.observations[:, None], of_rows), 2)
+    np.testing.assert_array_equal(found[:, 0], data.actions)
 
 
-def test_neighbours_are_of_different_episodes_and_may_leave_one_out(tmp_path: Path) -> None:
-    data = recorded()
+def test_actions_are_those_of_the_goal_where_the_robot_reads_one(tmp_path: Path) -> None:
+    goals = np.repeat([0.0, 1.0], EPISODES // 2).astype(np.float32)[:, None]
+    data = replace(recorded(), goals=goals)
     index = load_retrieval(saved(tmp_path, data)).index
+    of_rows = np.repeat(goals, STEPS, axis=0)
+    rows = index.nearest(index.queries(data.observations, 1.0 - of_rows), 1)[:, 0]
+    np.testing.assert_array_equal(of_rows[rows], 1.0 - of_rows)
+
+
+def test_neighbours_are_of_different_episodes(tmp_path: Path) -> None:
+    index = load_retrieval(saved(tmp_path, recorded())).index
     queries = index.keys[:30]
-    rows, apart = index.nearest(queries, 5)
+    rows = index.nearest(queries, 5)
     assert all(len(set(each)) == 5 for each in index.last[rows])
+    apart = np.square(index.keys[rows] - queries[:, None]).mean(axis=2)
     assert (np.diff(apart, axis=1) >= 0.0).all()
     np.testing.assert_array_equal(rows[:, 0], np.arange(30))
-    without, _ = index.nearest(queries, 5, without=index.last[:30])
-    assert not (index.last[without] == index.last[:30, None]).any()
-
-
-def test_it_is_a_policy_like_any_other(tmp_path: Path) -> None:
-    policy = load_retrieval(saved(tmp_path, recorded()))
-    assert policy.signature.horizon == T
-    nothing = policy.propose(policy.signature.nothing(), NO_DRAWS)
-    policy.check(nothing.actions)
 
 
 @pytest.mark.parametrize(

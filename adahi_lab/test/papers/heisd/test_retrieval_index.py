@@ -1,4 +1,4 @@
-"""An index of demonstrations: its size, its seed, its figures."""
+"""An index of demonstrations takes no more than it may."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ def test_an_index_takes_no_more_than_it_may(tmp_path: Path) -> None:
     assert sizes[1] <= 5600 < sizes[0]
     assert len(part.index.keys) % STEPS == 0
     with pytest.raises(ValueError, match=r"^episodes: 0 of 12 fit, must be at least 8"):
-        make_index(data, 1, neighbours=4, most_bytes=100)
+        make_index(data, 1, 100)

@@ -58,9 +58,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> str:
         np.zeros((10, 0), np.float32),
         STEPS * np.arange(1, 11),
     )
-    made, _ = make_index(data, 0, 4, 2**20)
-    sizes = {"observation_dim": OBSERVED, "goal_dim": 0, "horizon": 8, "neighbours": 4}
-    save_index(folder, "retrieval", made, sizes, {})
+    sizes = {"observation_dim": OBSERVED, "goal_dim": 0}
+    save_index(folder, "retrieval", make_index(data, 0, 2**20), sizes, {})
     return str(folder / "retrieval")
 
 

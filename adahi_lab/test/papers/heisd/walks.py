@@ -9,7 +9,7 @@ import numpy as np
 from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.papers.heisd.retrieval_index import make_index, save_index
 
-EPISODES, STEPS, T = 12, 20, 6
+EPISODES, STEPS = 12, 20
 
 
 def recorded(seed: int = 0, goals: int = 1) -> Trajectories:
@@ -27,7 +27,7 @@ def recorded(seed: int = 0, goals: int = 1) -> Trajectories:
 
 
 def saved(folder: Path, data: Trajectories, most_bytes: int = 2**20) -> Path:
-    index, _ = make_index(data, 1, neighbours=4, most_bytes=most_bytes)
-    sizes = {"observation_dim": 3, "goal_dim": data.goals.shape[1], "horizon": T, "neighbours": 4}
+    index = make_index(data, 1, most_bytes)
+    sizes = {"observation_dim": 3, "goal_dim": data.goals.shape[1]}
     save_index(folder, "retrieval", index, sizes, {})
     return folder / "retrieval"

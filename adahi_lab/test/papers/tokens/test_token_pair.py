@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from test.papers.token_lines import CHUNK, EPISODES, FOLDER, LINES, SEED, STEP, TASK, played
 
+from adahi_lab.evaluation.evaluate import Comparison
 from adahi_lab.methods.methods import METHODS, for_task
 from adahi_lab.papers.tokens.observed_chunks import (
     load_token_policy,
     some_chunks,
     success_of_chunks,
 )
-from adahi_lab.papers.tokens.token_pair import DRAFT_S, Chunks, kilobytes, on_one_target
+from adahi_lab.papers.tokens.token_pair import DRAFT_S, Chunks, given, kilobytes, on_one_target
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.core.assets import asset
 
@@ -47,6 +48,31 @@ def test_compressed_tokens_end_a_chunk_before_its_most_tokens() -> None:
     assert 0.0 < judged.kept <= 8 * judged.drafted < chunk.codebooks
     with pytest.raises(ValueError, match=r"^tokens: 'fast', must have one for each entry of an action$"):
         played(LINES[STEP, TARGET], folder)
+
+
+def test_a_draft_that_reads_the_goal_saves_more_passes() -> None:
+    blind, reads = (
+        played(LINES[CHUNK, f"speculative decoding, rest by draft{which}"]) for which in ("", ", goal read")
+    )
+    assert reads.passes < blind.passes
+    assert reads.drafted == blind.drafted
+    folders = FOLDER, given(TASK, FOLDER)[1]
+    assert len({load_token_policy(folder / "target").digest for folder in folders}) == 1
+
+
+def test_no_robot_of_the_task_itself_may_read_the_goal() -> None:
+    _, folder = given(TASK, FOLDER)
+    with pytest.raises(ValueError, match=r"^draft: reads a goal, which this task tells to the target alone"):
+        Comparison.of_folder(TASK, folder, SEED).bench()
+
+
+def test_a_chunks_draft_reads_the_goal_that_the_target_reads(pair: tuple[TokenPolicy, TokenPolicy]) -> None:
+    task, folder = given(TASK, FOLDER)
+    draft, target = load_token_policy(folder / "draft"), pair[1]
+    for_draft, for_target = some_chunks(task, draft, target, 2, 1, SEED)[0]
+    goal = draft.signature.condition(for_draft)
+    np.testing.assert_array_equal(goal, target.signature.condition(for_target))
+    assert goal.any()
 
 
 def test_each_line_has_a_method_of_the_evaluation() -> None:
