@@ -54,7 +54,7 @@ class Nodes:
 
 @contextmanager
 def serving_nodes(
-    drafts: Sequence[Path], target: Path, way: Way, service: Service, **verifier: object
+    drafts: Sequence[Path], target: Path, way: Way, service: Service, robots: Sequence[str] = ()
 ) -> Iterator[Nodes]:
     """Start the nodes of a service in a ROS domain of their own.
 
@@ -63,7 +63,7 @@ def serving_nodes(
         target: path of the target.
         way: how drafts are made.
         service: how long a pass and a drafted token wait.
-        verifier: more parameters of the verifier's node.
+        robots: namespaces of robots with a service of their own; empty for one service.
 
     Raises:
         DdsRunError: one ended early.
@@ -82,12 +82,11 @@ def serving_nodes(
             processes.start(NODE, {**drafter, "checkpoint": str(draft.resolve())}, namespace=space)
         given = {f"engine.{name}": value for name, value in engine.items()}
         given |= {"checkpoint": str(target.resolve()), "added_compute_s": service.pass_s}
-        processes.start(NODE, {**given, **COMMON, **verifier})
-        clients = [VerifierClients(observer.node, "reliable", space) for space in (*spaces, "")]
-        check = processes.check
-        observer.wait_until(lambda: all(each.present for each in clients), START_S, "nodes", check)
-        found_s = time.monotonic() + FOUND_S
-        observer.wait_until(lambda: time.monotonic() > found_s, START_S, "drafters", check)
+        processes.start(NODE, {**given, **COMMON, "robots": list(robots) or [""]})
+        asked = (*spaces, "/" + robots[0] if robots else "")
+        clients = [VerifierClients(observer.node, "reliable", space) for space in asked]
+        observer.wait_until(lambda: all(each.present for each in clients), START_S, "nodes", processes.check)
+        time.sleep(FOUND_S)
         yield Nodes(processes, observer, clients[-1])
 
 

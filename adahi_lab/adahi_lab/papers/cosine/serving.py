@@ -28,8 +28,7 @@ class Chunk(Protocol):
         length: number of its tokens.
     """
 
-    @property
-    def length(self) -> int: ...
+    length: int
 
 
 C = TypeVar("C", bound=Chunk)
@@ -37,14 +36,8 @@ Finished = tuple[C, list[int], float]
 """A chunk, its tokens, and how long after its robot wanted it."""
 
 
-class DraftedText(Protocol):
-    """A `Chunk` as the target and several drafters see it.
-
-    Attributes:
-        length: of the chunk.
-    """
-
-    length: int
+class DraftedText(Chunk, Protocol):
+    """A `Chunk` as the target and several drafters see it."""
 
     def opinion(self, drafter: int, tokens: Sequence[int]) -> Opinion:
         """Return what a drafter drafts after tokens."""

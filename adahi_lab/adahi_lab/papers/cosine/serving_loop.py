@@ -29,6 +29,7 @@ from adahi_lab.papers.tokens.token_policy import TokenPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.request import RequestError, RequestFault
 
+GATHER_SHARE = 0.02  # of a pass: the next group waits so long for robots that ask again
 KNOWN = 0.9  # share of a measured duration that remains from one to the next
 SILENT_S, SILENT_TOKENS = 0.5, 4.0  # a drafter is silent after this, and so many times a token's duration
 
@@ -143,10 +144,14 @@ class ServingLoop:
     def _run(self) -> None:
         while (event := self._events.get()) is not None:
             event()
-            if self._ready and not self._verifying:
-                self._verify()
-            if not self._drafting and self._serving.begins(bool(self._verifying)):
-                self._begin_draft()
+            if self._events.empty():
+                self._continue()
+
+    def _continue(self) -> None:
+        if self._ready and not self._verifying:
+            self._verify()
+        if not self._drafting and self._serving.begins(bool(self._verifying)):
+            self._begin_draft()
 
     def _begin_draft(self) -> None:
         """Begin to draft for the next group."""
@@ -187,6 +192,7 @@ class ServingLoop:
                 self._serving.end(robot, self._free_s)[0].found.set_exception(error)
             elif (finished := self._serving.verified(robot, own, self._free_s)) is not None:
                 finished[0].found.set_result(finished[1:])
+        time.sleep(GATHER_SHARE * took_s)
 
     def _draft(self, group: Sequence[Robot[LiveChunk]], busy_s: float) -> None:
         """Draft for a group; see `Serving.wanting`."""

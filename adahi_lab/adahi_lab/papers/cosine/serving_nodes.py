@@ -4,7 +4,7 @@
     robots ─▶ target_verifier (engine `cosine`) ─▶ target_verifier (rule `next_token`) in each namespace
 
 Robots ask for plans as of any target. A drafter is a target verifier of its own with a draft's checkpoint.
-Nobody waits long for a drafter: one that is lost is left out, and called again every second until it replies.
+No robot waits long for a drafter: a lost one is left out, and called again every second until it replies.
 Without any, the target decodes alone.
 """
 
@@ -78,7 +78,7 @@ class NodePlaces(Places):
         self._clients = [VerifierClients(self._node, reliability, each) for each in drafters]
         self._drafts: list[Signature | None] = [None for _ in drafters]
         self._calls: list[list[RosFuture]] = [[] for _ in drafters]
-        self._seeking: list[RosFuture | None] = [None for _ in drafters]
+        self._seeking = [RosFuture() for _ in drafters]
         self._lock, self._over = threading.Lock(), threading.Event()
         self._verifier = ThreadPoolExecutor(1, "verify")
         self._thread = threading.Thread(target=self._spin, name="drafters", daemon=True)
@@ -154,9 +154,7 @@ class NodePlaces(Places):
     def _seek(self) -> None:
         """Request the description of each drafter that is not present."""
         for drafter, clients in enumerate(self._clients):
-            if (before := self._seeking[drafter]) is not None:
-                clients.describing.remove_pending_request(before)
-                self._seeking[drafter] = None
+            clients.describing.remove_pending_request(self._seeking[drafter])
             if not self.present[drafter] and clients.present:
                 call = self._seeking[drafter] = clients.describing.call_async(DescribeTarget.Request())
                 call.add_done_callback(partial(self._described, drafter))
