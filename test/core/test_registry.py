@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from adahi_ros.core.registry import Argument, Registry, RegistryError, argument, arguments_of
+from adahi_ros.core.registry import Argument, Registry, RegistryError
 
 GROUP = "adahi_ros.colours"
 
@@ -93,16 +92,3 @@ def test_a_text_that_may_become_a_path_is_short_enough_for_one(text: str) -> Non
         assert len(fault) < 300
     assert Argument("instruction", "", "", longest=10_000).fault(text) is None
     assert Argument("task", "", "").fault("/".join(["x" * 255] * 15)) is None
-
-
-def test_a_list_of_strings_is_an_argument_also_if_it_is_empty() -> None:
-    @dataclass
-    class Painter:
-        colours: tuple[str, ...] = argument((), "Colours")
-        others: tuple[str, ...] = argument(("red",), "Others")
-
-    found = arguments_of(Painter)
-    assert [each.default for each in found.values()] == [[""], ["red"]]  # ROS has no empty list
-    assert found["colours"].checked(["red", "blue"]) == ["red", "blue"]
-    with pytest.raises(ValueError, match="must be a list of different strings"):
-        found["colours"].checked(["red", "red"])

@@ -21,10 +21,12 @@ from adahi_lab.methods.methods import METHODS, parse_methods
 from adahi_lab.nodes.dds_run import observed
 from adahi_lab.papers.cosine.robots_of_nodes import Nodes, serve_robots, serving_nodes
 from adahi_lab.papers.cosine.serving import COSINE, Service, Way
+from adahi_lab.papers.cosine.serving_nodes import CosineEngine
 from adahi_lab.papers.tokens.observed_chunks import Seen, by_robot, load_token_policy, observed_chunks
 from adahi_lab.papers.tokens.texts import PolicyText, own_chunk
 from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
+from adahi_ros.core.registry import arguments_of
 from adahi_ros.core.signature import Signature
 from adahi_ros.nodes.common.messages import from_status
 
@@ -34,6 +36,14 @@ PASS_S = 0.1
 ALONE_S = LENGTH * PASS_S  # a chunk of the target alone takes longer
 SERVICE = Service(2, draft_s=0.0, draft_more_s=0.0, pass_s=PASS_S, pass_more_s=0.0)
 pytestmark = pytest.mark.timeout(300)
+
+
+def test_the_namespaces_of_drafters_are_a_list_of_strings() -> None:
+    (drafters, *_) = arguments_of(CosineEngine).values()
+    assert drafters.default == [""]  # ROS has no empty list
+    assert drafters.checked(["/a", "/b"]) == ["/a", "/b"]
+    with pytest.raises(ValueError, match="must be a list of different strings"):
+        drafters.checked(["/a", "/a"])
 
 
 @pytest.fixture(scope="module")
