@@ -46,6 +46,7 @@ def loaded(folder):
     from adahi_lab.papers.literature import LITERATURE, lines
     from adahi_lab.papers.tokens.token_pair import GROUPS
     from adahi_ros.core.registry import Registry
+    from adahi_ros.nodes.server.target_verifier_parameters import ENGINES  # whatever room is there
 
     registered = {}
     for module in [each for name, each in list(sys.modules.items()) if name.startswith("adahi_")]:
@@ -137,7 +138,7 @@ def test_without_a_room_only_its_own_entries_are_gone(found: dict[str, Any], roo
     own_entries.read(ROOMS / room / "entry_points.ini")
     for group, names in whole["registered"].items():
         own = list(own_entries[group]) if own_entries.has_section(group) else []
-        assert here["registered"].get(group, []) == [name for name in names if name not in own]
+        assert here["registered"][group] == [name for name in names if name not in own]
 
 
 @pytest.mark.parametrize("room", REMOVABLE)
