@@ -10,18 +10,18 @@ Without any, the target decodes alone.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.exceptions import NameValidationException
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.task import Future as RosFuture
 
@@ -34,7 +34,6 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import UNITS
 from adahi_ros.core.registry import argument
 from adahi_ros.core.signature import Signature
-from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import policy_from
 from adahi_ros.nodes.common.verifier_messages import from_described, from_reply, to_request
@@ -79,9 +78,10 @@ class NodePlaces(Places):
         self._drafts: list[Signature | None] = [None for _ in drafters]
         self._calls: list[list[RosFuture]] = [[] for _ in drafters]
         self._seeking = [RosFuture() for _ in drafters]
+        self._node.create_timer(SEEK_S, self._seek)
         self._lock, self._over = threading.Lock(), threading.Event()
         self._verifier = ThreadPoolExecutor(1, "verify")
-        self._thread = threading.Thread(target=self._spin, name="drafters", daemon=True)
+        self._thread = threading.Thread(target=self._spin, name="drafters")  # waited for
         self._thread.start()
 
     def close(self) -> None:
@@ -142,12 +142,11 @@ class NodePlaces(Places):
         return opinion_of(reply.rule_data, place, codec.codebooks, codec.codebook_size)
 
     def _spin(self) -> None:
-        executor, seek_s = executor_of(self._node), -math.inf
-        while not self._over.is_set():
-            if time.monotonic() >= seek_s:
-                seek_s = time.monotonic() + SEEK_S
-                self._seek()
-            executor.spin_once(LOOK_S)
+        executor = SingleThreadedExecutor()
+        executor.add_node(self._node)
+        with suppress(ExternalShutdownException):  # the process ends
+            while not self._over.is_set():
+                executor.spin_once(LOOK_S)
         executor.shutdown()
         self._node.destroy_node()
 

@@ -69,6 +69,8 @@ def test_robots_get_the_targets_own_chunks_sooner(nodes: Nodes, pair) -> None:  
     made = serve_robots(nodes, seen, signature)
     assert made.chunks == [chunk for each in own for chunk in each]
     assert made.time_s < CHUNKS * ALONE_S
+    nodes.processes.end()
+    assert [process.exit_code for process in nodes.processes.all] == [0, 0, 0]
 
 
 def test_robots_go_on_without_drafters_and_with_them_again(nodes: Nodes, pair) -> None:  # type: ignore[no-untyped-def]
