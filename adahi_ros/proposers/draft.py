@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -39,13 +38,6 @@ class DraftProposer(Proposer):
         if self.interprets and self.policy.signature.codes is None:
             raise ValueError(f"proposer.reply: {self.reply!r}, must be actions: the policy has no codes")
 
-    @classmethod
-    def made(cls, policy: Policy, reply: str = ACTIONS) -> Proposer:
-        """Return the proposer of a draft that has one of its own, or a new one."""
-        if isinstance(policy, ProposingPolicy) and reply == ACTIONS:
-            return policy.proposer()
-        return cls(policy, reply)
-
     def propose(self, context: ProposerContext) -> Proposal:
         """See `Proposer`."""
         sampling = Sampling(context.temperature, sendable=True)
@@ -65,14 +57,6 @@ class DraftProposer(Proposer):
             kept = np.all(verdict.accepted, axis=1, keepdims=True)[:, :, None]
             return replace(verdict, actions=np.where(kept, proposal.actions[rows], verdict.actions))
         return verdict
-
-
-@runtime_checkable
-class ProposingPolicy(Protocol):
-    """A draft with a proposer of its own, such as one that learns from replies."""
-
-    def proposer(self) -> Proposer:
-        """Return a new one."""
 
 
 class DraftChecksPlanProposer(Proposer):

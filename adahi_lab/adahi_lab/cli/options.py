@@ -62,18 +62,17 @@ def existing(option: str, path: Path) -> Path:
     return path
 
 
-def recipe_file(recipe: Path | None, *names: str) -> Path:
-    """Return a recipe file: the given one, or the first of some names that is shipped.
+def recipe_file(recipe: Path | None, name: str) -> Path:
+    """Return a recipe file: the given one, or the shipped one of a name.
 
     Raises:
         ValueError: it does not exist, or none is given and none is shipped.
     """
     if recipe is not None:
         return existing("--recipe", recipe)
-    for name in names:
-        if shipped(f"config/recipes/{name}.yaml"):
-            return asset(f"config/recipes/{name}.yaml")
-    raise ValueError(f"--recipe: none, must be given: no recipe for {names[-1]!r} is shipped")
+    if not shipped(f"config/recipes/{name}.yaml"):
+        raise ValueError(f"--recipe: none, must be given: no recipe for {name!r} is shipped")
+    return asset(f"config/recipes/{name}.yaml")
 
 
 def tried(option: str, path: Path) -> Path:

@@ -46,6 +46,7 @@ def loaded(folder):
     from adahi_lab.papers.literature import LITERATURE, lines
     from adahi_lab.papers.tokens.token_pair import GROUPS
     from adahi_ros.core.registry import Registry
+    from adahi_ros.nodes.server.target_verifier_parameters import ENGINES  # whatever room is there
 
     registered = {}
     for module in [each for name, each in list(sys.modules.items()) if name.startswith("adahi_")]:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from scipy.cluster.vq import kmeans2
+from scipy.spatial.distance import cdist
 from torch import Tensor
 
-from adahi_lab.papers.cosine.train_committee import by_goal
 from adahi_lab.papers.tokens.token_checkpoint import load_tokens
 from adahi_lab.papers.tokens.token_network import TokenNetwork
 from adahi_lab.papers.tokens.token_torch import load_network, save_tokens
@@ -25,6 +28,7 @@ from adahi_lab.training.step_dataset import action_chunks, step_goals, window_in
 
 SEED, KINDS = 3, 2
 DRAFT, GENERAL = "draft", "general"
+MEANS_ROUNDS = 50
 FIT = FitConfig(steps=600, batch_size=64, learning_rate=1e-3, average=0.99)
 
 
@@ -59,17 +63,32 @@ def train_drafters(
         rows = torch.from_numpy(window_indices(own, length))
         codes = torch.from_numpy(codec.encode(action_chunks(own, codec.chunk_length)))
         network = load_network(checkpoint).train().requires_grad_(True)
-
-        def loss_of(
-            batch: Tensor,
-            given: tuple[Tensor, Tensor, Tensor, Tensor] = (observations, rows, goals, codes),
-            network: TokenNetwork = network,
-        ) -> Tensor:
-            observations, rows, goals, codes = given
-            logits, _ = network.logits(observations[rows[batch]], goals[batch], codes[batch])
-            return F.cross_entropy(logits.flatten(0, 1), codes[batch].flatten())
-
-        losses = fit(network, loss_of, len(rows), FIT, Run(SEED), {"drafter": name})
+        loss = partial(_loss, network, observations, rows, goals, codes)
+        losses = fit(network, loss, len(rows), FIT, Run(SEED), {"drafter": name})
         made = {"command": command, "seed": SEED, "steps": FIT.steps, "loss": losses[-1]}
         save_tokens(out, name, network.eval(), made)
         say(f"{name}: {len(which)} demonstrations, loss {losses[0]:.2f} to {losses[-1]:.2f}")
+
+
+def _loss(
+    network: TokenNetwork, observations: Tensor, rows: Tensor, goals: Tensor, codes: Tensor, batch: Tensor
+) -> Tensor:
+    logits, _ = network.logits(observations[rows[batch]], goals[batch], codes[batch])
+    return F.cross_entropy(logits.flatten(0, 1), codes[batch].flatten())
+
+
+def by_goal(goals: np.ndarray, kinds: int) -> np.ndarray:
+    """Return the kind of each demonstration, (E,), by its goal (E, G): those with near goals share one.
+
+    Raises:
+        ValueError: there are no goals, or fewer than kinds.
+    """
+    goals = goals.astype(np.float64)
+    if goals.shape[1] == 0 or len(np.unique(goals, axis=0)) < kinds:
+        raise ValueError(f"task: its demonstrations have fewer goals than {kinds}, the kinds")
+    middles = goals[:1]
+    for _ in range(1, kinds):  # the next is the furthest from the others
+        furthest = cdist(goals, middles).min(axis=1).argmax()
+        middles = np.concatenate([middles, goals[furthest : furthest + 1]])
+    _, found = kmeans2(goals, middles, MEANS_ROUNDS, minit="matrix")
+    return np.asarray(found)

@@ -4,14 +4,14 @@
 Every robot wants one chunk after another. One group of robots is drafted, and one batch verified, at a time.
 In a pipeline one half of the robots may be drafted for while the other half is verified; else all are drafted
 for together. What verifications kept decides which is faster, how many drafters work on a robot, and how
-many tokens they draft. No clock and no network: `serving_clock` has a simulated clock, `serving_ray` real
+many tokens they draft. No clock and no network: `serving_clock` has a simulated clock, `serving_loop` real
 machines.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -28,21 +28,16 @@ class Chunk(Protocol):
         length: number of its tokens.
     """
 
-    @property
-    def length(self) -> int: ...
+    length: int
 
 
 C = TypeVar("C", bound=Chunk)
+Finished = tuple[C, list[int], float]
+"""A chunk, its tokens, and how long after its robot wanted it."""
 
 
-class DraftedText(Protocol):
-    """A `Chunk` as the target and several drafters see it.
-
-    Attributes:
-        length: of the chunk.
-    """
-
-    length: int
+class DraftedText(Chunk, Protocol):
+    """A `Chunk` as the target and several drafters see it."""
 
     def opinion(self, drafter: int, tokens: Sequence[int]) -> Opinion:
         """Return what a drafter drafts after tokens."""
@@ -116,7 +111,7 @@ class Served:
         idle_s: of the verifier.
     """
 
-    chunks: list[list[int]]
+    chunks: list[list[int]] = field(default_factory=list)
     time_s: float = 0.0
     latencies_s: list[float] = field(default_factory=list)
     drafted: int = 0
@@ -130,68 +125,68 @@ class Robot(Generic[C]):
     """A robot and its chunks.
 
     Attributes:
-        number: of the robot.
-        texts: with their index, the present one first.
+        name: of the robot.
+        texts: the present one first.
         since_s: when it wanted the present one.
         verified: its tokens so far.
         run: these, and drafted ones.
         opinions: what each drafter drafted for it.
-        scores: of these drafters.
+        scores: likewise.
         levels: of confidence, of the drafted tokens.
         alive: probability that all of them are kept.
         expected: tokens of the next verification.
     """
 
-    number: int
-    texts: list[tuple[int, C]]
+    name: Hashable
+    texts: list[C] = field(default_factory=list)
     since_s: float = 0.0
     verified: list[int] = field(default_factory=list)
     run: list[int] = field(default_factory=list)
     opinions: dict[int, list[int]] = field(default_factory=dict)
-    scores: list[float] = field(default_factory=list)
+    scores: dict[int, float] = field(default_factory=dict)
     levels: list[int] = field(default_factory=list)
     alive: float = 1.0
     expected: float = 1.0
 
     def wants(self, count: int) -> bool:
         """Return whether it lacks drafted tokens; the target adds the last one of a chunk."""
-        return len(self.run) < min(len(self.verified) + count, self.texts[0][1].length - 1)
+        lacks = len(self.run) < min(len(self.verified) + count, self.texts[0].length - 1)
+        return lacks and bool(self.opinions)
 
-    def begin(self, drafters: Sequence[int], scores: Sequence[float]) -> None:
+    def begin(self, scores: dict[int, float]) -> None:
         """Begin a draft by some drafters with scores."""
-        self.run, self.opinions = list(self.verified), {drafter: [] for drafter in drafters}
-        self.scores, self.levels, self.alive, self.expected = list(scores), [], 1.0, 1.0
+        self.run, self.opinions = list(self.verified), {drafter: [] for drafter in scores}
+        self.scores, self.levels, self.alive, self.expected = scores, [], 1.0, 1.0
 
 
 class Serving(Generic[C]):
     """Decides which robots are drafted for, by which drafters and how many tokens, and learns from verdicts.
 
     Attributes:
-        robots: all of them.
+        robots: those that want chunks, by name.
         waiting: robots that want tokens, the longest waiting first.
-        made: what happened.
+        present: drafters that reply.
+        made: what happened; the chunks and their latencies are the caller's.
         token_s: duration of a drafted token, of which drafters have so many opinions.
         pass_s: duration of a verification of so many tokens.
 
     Args:
-        texts: the chunks of each robot.
         way: how drafts are made.
         service: the machines.
+        seed: of robots' drafters where they are not routed.
+
+    Raises:
+        ValueError: the way has more drafters of a robot than there are.
     """
 
-    def __init__(self, texts: Sequence[Sequence[C]], way: Way, service: Service) -> None:
+    def __init__(self, way: Way, service: Service, seed: int = 0) -> None:
         if not 1 <= way.selected <= service.drafters:
             raise ValueError(f"selected: {way.selected}, must be from 1 to {service.drafters}, the drafters")
         self._way = way
-        numbers = iter(range(sum(map(len, texts))))
-        self.robots = [
-            Robot(number, [(next(numbers), text) for text in own]) for number, own in enumerate(texts)
-        ]
-        self.waiting = list(self.robots)
-        self.made = Served([[] for _ in range(sum(map(len, texts)))])
-        self._router = Router(service.drafters)
-        kept = np.random.default_rng(len(texts)).integers(service.drafters, size=len(texts))
-        self._own = dict(enumerate(kept.tolist()))
+        self.robots: dict[Hashable, Robot[C]] = {}
+        self.waiting: list[Robot[C]] = []
+        self.present, self.made = list(range(service.drafters)), Served()
+        self._router = Router(service.drafters, seed)
         most = way.selected if way.routed else 1
         self._kept = dict.fromkeys(sorted({1, most} if way.tokens == 0 else {most}), FIRST_KEPT)
         middles = (np.arange(LEVELS) + 0.5) / LEVELS
@@ -199,10 +194,22 @@ class Serving(Generic[C]):
         self.token_s: Callable[[float], float] = service.token_s
         self.pass_s: Callable[[float], float] = service.pass_of
 
+    def add(self, name: Hashable, text: C, now_s: float = 0.0) -> None:
+        """Add a chunk that a robot wants, after those that it wants already."""
+        robot = self.robots.setdefault(name, Robot(name))
+        robot.texts.append(text)
+        if len(robot.texts) == 1:
+            robot.since_s = now_s
+            self.waiting.append(robot)
+
+    def _kept_of(self, selected: int) -> int:
+        """Return the number of drafters, nearest to this one, of which drafts are measured."""
+        return min(self._kept, key=lambda each: abs(each - selected))
+
     def _rate(self, selected: int, halves: bool) -> float:
         """Return the tokens per second as drafts of so many drafters were kept, in halves or together."""
         kept, _, drafted, verified = self._kept[selected]
-        active = sum(bool(robot.texts) for robot in self.robots)
+        active = len(self.robots)
         group = math.ceil(active / 2) if halves else active
         draft_s = drafted / verified * self.token_s(group * selected)
         pass_s = self.pass_s(group * (drafted / verified + 1.0))
@@ -224,13 +231,11 @@ class Serving(Generic[C]):
     def group(self) -> list[Robot[C]]:
         """Take the robots to draft for."""
         selected, halves = self._arranged()
-        active = sum(bool(robot.texts) for robot in self.robots)
+        active = len(self.robots)
         size = math.ceil(active / 2) if halves else active
         group, self.waiting = self.waiting[:size], self.waiting[size:]
         for robot in group:
-            number = robot.number
-            chosen = self._router.drafters(number, selected) if self._way.routed else [self._own[number]]
-            robot.begin(chosen, self._router.scores(number)[chosen].tolist())
+            robot.begin(self._router.drafters(robot.name, selected, self.present, self._way.routed))
         return group
 
     def wanting(self, group: Sequence[Robot[C]], spent_s: float, busy_s: float) -> list[Robot[C]]:
@@ -250,7 +255,7 @@ class Serving(Generic[C]):
             return able
         able.sort(key=lambda robot: -robot.alive)
         selected = len(able[0].opinions)
-        kept, tested, _, _ = self._kept[selected]
+        kept, tested, _, _ = self._kept[self._kept_of(selected)]
         expected = sum(robot.expected for robot in group)
         tokens = len(group) + sum(len(robot.levels) for robot in group)
         rates = [expected / (max(spent_s, busy_s) + self.pass_s(tokens))]
@@ -260,11 +265,16 @@ class Serving(Generic[C]):
             rates.append(expected / (max(drafted_s, busy_s) + self.pass_s(tokens + number)))
         return able[: int(np.argmax(rates))]
 
-    def draft(self, robot: Robot[C], opinions: Sequence[Opinion]) -> None:
-        """Add the token of the opinions of a robot's drafters, in their order."""
-        for tokens, opinion in zip(robot.opinions.values(), opinions, strict=True):
-            tokens.append(opinion.token)
-        best = fused(opinions, robot.scores)
+    def draft(self, robot: Robot[C], opinions: Mapping[int, Opinion]) -> None:
+        """Add the token of the opinions of a robot's drafters; those without one leave it."""
+        robot.opinions = {
+            drafter: [*tokens, opinions[drafter].token]
+            for drafter, tokens in robot.opinions.items()
+            if drafter in opinions
+        }
+        if not robot.opinions:
+            return
+        best = fused(*zip(*((opinions[each], robot.scores[each]) for each in robot.opinions), strict=True))
         level = min(int(best.confidence * LEVELS), LEVELS - 1)
         kept, tested = self._sure[level]
         robot.run.append(best.token)
@@ -272,9 +282,8 @@ class Serving(Generic[C]):
         robot.alive *= kept / tested
         robot.expected += robot.alive
 
-    def verified(self, robot: Robot[C], own: list[int], now_s: float) -> None:
-        """Learn the target's tokens after those of a robot's run, n + 1, at a time."""
-        index, text = robot.texts[0]
+    def verified(self, robot: Robot[C], own: list[int], now_s: float) -> Finished[C] | None:
+        """Learn the target's n + 1 tokens of a robot's run, at a time; return its chunk if it is finished."""
         before = len(robot.verified)
         accepted, following = agreed(robot.run, own)
         robot.verified = [*robot.run[:accepted], following]
@@ -284,20 +293,27 @@ class Serving(Generic[C]):
             for drafter, tokens in robot.opinions.items()
         }
         kept, drafted = accepted - before, len(robot.run) - before
-        self._router.verified(robot.number, kept / max(drafted, 1), right)
+        self._router.verified(robot.name, kept / max(drafted, 1), right)
         if drafted:
             new_kept = np.array([kept, min(kept + 1, drafted), drafted, 1.0])
-            selected = len(robot.opinions)
+            selected = self._kept_of(len(robot.opinions))
             self._kept[selected] = MEMORY * self._kept[selected] + new_kept
         for place, level in enumerate(robot.levels[: kept + 1]):
             self._sure[level] = MEMORY * self._sure[level] + [place < kept, 1.0]
         self.made.passes += 1
         self.made.drafted += drafted
         self.made.accepted += kept
-        if len(robot.verified) == text.length:
-            self.made.chunks[index] = robot.verified
-            self.made.latencies_s.append(now_s - robot.since_s)
-            robot.texts.pop(0)
-            robot.verified, robot.since_s = [], now_s
+        if len(robot.verified) < robot.texts[0].length:
+            self.waiting.append(robot)
+            return None
+        return self.end(robot, now_s)
+
+    def end(self, robot: Robot[C], now_s: float) -> Finished[C]:
+        """End a robot's present chunk, also where it failed, and begin its next one."""
+        done = robot.texts.pop(0), robot.verified, now_s - robot.since_s
+        robot.verified, robot.since_s = [], now_s
         if robot.texts:
             self.waiting.append(robot)
+        else:
+            del self.robots[robot.name]
+        return done

@@ -13,7 +13,6 @@ from adahi_lab.papers.cosine.serving import DraftedText, Robot, Served, Service,
 from adahi_lab.papers.tokens.greedy_draft import GreedyDraft
 from adahi_lab.papers.tokens.texts import PolicyText
 from adahi_lab.papers.tokens.token_policy import TokenPolicy
-from adahi_ros.core.proposal import softmax
 from adahi_ros.core.signature import Observations
 
 
@@ -63,15 +62,16 @@ class PolicyDrafts(PolicyText):
 
     def opinion(self, drafter: int, tokens: Sequence[int]) -> Opinion:
         """See `DraftedText`."""
-        probabilities = softmax(self._drafts[drafter].logits(tokens), 1.0)
-        token = int(probabilities.argmax())
-        return Opinion(token, float(probabilities[token]))
+        return Opinion(*self._drafts[drafter].next_token(tokens))
 
 
 def serve(texts: Sequence[Sequence[DraftedText]], way: Way, service: Service) -> Served:
     """Serve robots until each has its chunks, given by robot."""
-    serving, ready = Serving(texts, way, service), list[Robot[DraftedText]]()
-    made, now_s, free_s = serving.made, 0.0, 0.0
+    serving, ready = Serving[DraftedText](way, service, len(texts)), list[Robot[DraftedText]]()
+    for number, own in enumerate(texts):
+        for text in own:
+            serving.add(number, text)
+    made, done, now_s, free_s = serving.made, dict[int, list[int]](), 0.0, 0.0
     drafting, verifying = list[Robot[DraftedText]](), list[Robot[DraftedText]]()
     drafted_s = verified_s = math.inf
     while serving.waiting or ready or drafting or verifying:
@@ -85,8 +85,8 @@ def serve(texts: Sequence[Sequence[DraftedText]], way: Way, service: Service) ->
             busy_s = verified_s - now_s if verifying else 0.0
             while wanting := serving.wanting(drafting, drafted_s - now_s, busy_s):
                 for robot in wanting:
-                    _, text = robot.texts[0]
-                    serving.draft(robot, [text.opinion(each, robot.run) for each in robot.opinions])
+                    text = robot.texts[0]
+                    serving.draft(robot, {each: text.opinion(each, robot.run) for each in robot.opinions})
                 drafted_s += serving.token_s(sum(len(robot.opinions) for robot in wanting))
         now_s = min(drafted_s, verified_s)
         if now_s == drafted_s:
@@ -94,7 +94,10 @@ def serve(texts: Sequence[Sequence[DraftedText]], way: Way, service: Service) ->
             drafting, drafted_s = [], math.inf
         else:
             for robot in verifying:
-                serving.verified(robot, robot.texts[0][1].own(robot.run), now_s)
+                finished = serving.verified(robot, robot.texts[0].own(robot.run), now_s)
+                if finished is not None:
+                    text, done[id(text)], latency_s = finished
+                    made.latencies_s.append(latency_s)
             verifying, verified_s, free_s = [], math.inf, now_s
-    made.time_s = now_s
+    made.chunks, made.time_s = [done[id(text)] for own in texts for text in own], now_s
     return made

@@ -1,4 +1,4 @@
-"""CoSine on a Ray of several nodes: real drafters and a real verifier give the target's own chunks."""
+"""CoSine on a Ray: real drafters and a real verifier give the target's own chunks."""
 
 from __future__ import annotations
 
@@ -18,19 +18,16 @@ pytestmark = [
 SERVICE = Service(drafters=2, draft_s=1e-3, draft_more_s=0.0, pass_s=1e-2, pass_more_s=0.0)
 
 
-def test_each_chunk_is_the_targets_own_on_several_nodes() -> None:
-    from adahi_lab.papers.cosine.serving_ray import RayService, nodes_of
+def test_each_chunk_is_the_targets_own_on_ray() -> None:
+    from adahi_lab.papers.cosine.serving_ray import RayPlaces, ray_with
 
     folder = asset("checkpoints/metaworld/tokens")
     draft, target = (load_token_policy(folder / name) for name in ("draft", "target"))
     seen = [own[:2] for own in by_robot(observed_chunks("metaworld", draft, target, 3, 11), target)]
     own = [own_chunk(PolicyText(draft, target, *each)) for robot in seen for each in robot]
-    with nodes_of("", SERVICE.drafters):
-        actors = RayService([folder / "draft"], folder / "target", SERVICE)
-        assert actors.nodes == 3
-        plain, cosine = (
-            actors.serve([folder / "draft"] * 2, seen, len(own[0]), way) for way in (Way(), COSINE)
-        )
+    with ray_with("", 3):
+        places = RayPlaces([folder / "draft"] * 2, folder / "target", SERVICE)
+        plain, cosine = (places.serve(seen, len(own[0]), way) for way in (Way(), COSINE))
     for made in (plain, cosine):
         assert made.chunks == own
         assert len(made.latencies_s) == len(own)

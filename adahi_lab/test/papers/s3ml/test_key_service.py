@@ -203,7 +203,7 @@ def test_what_a_policy_in_yaml_names_is_measured_too(tmp_path: Path) -> None:
         folder.mkdir()
     (plans / "target.yaml").write_text("{kind: layered, checkpoint: ../between, at_once: 4}")
     (tmp_path / "between.yaml").write_text(
-        "{kind: committee, members: [one, ball/draft, three.yml], folder: act}"
+        "{kind: several, members: [one, ball/draft, three.yml], folder: act}"
     )
     content = {"one.json": tmp_path, "one.onnx": tmp_path, "config.json": act, "model.safetensors": act}
     content["three.yml"] = tmp_path

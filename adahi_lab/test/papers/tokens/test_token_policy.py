@@ -15,7 +15,8 @@ from adahi_ros.core.files import read_json
 from adahi_ros.core.proposal import UNITS, Proposal
 from adahi_ros.core.written_files import save_json
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.interface import Sampling
+from adahi_ros.policies.interface import JudgingPolicy, Sampling
+from adahi_ros.policies.slowed import SlowedPolicy
 
 N = CODEC.codebooks
 BACKENDS = ("onnxruntime", "torch")
@@ -63,6 +64,15 @@ def test_a_chunk_takes_a_pass_per_token_and_a_judgement_one(target: TokenPolicy)
     seen_passes.clear()
     target.judge(seen(2), codes)
     assert seen_passes == [(2, 3 + N - 1)]
+
+
+def test_a_slower_machine_judges_the_same_later(target: TokenPolicy) -> None:
+    slept: list[float] = []
+    slowed, codes = SlowedPolicy(target, 0.5, slept.append), np.zeros((2, N), dtype=np.int64)
+    assert isinstance(slowed, JudgingPolicy)
+    own, later = (drawn(policy.judge(seen(2), codes)) for policy in (target, slowed))
+    np.testing.assert_array_equal(later.probabilities, own.probabilities)
+    assert slept == [0.5]
 
 
 def test_a_sent_draft_is_sampled_from_what_is_sent(pair: Path) -> None:
