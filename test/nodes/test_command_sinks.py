@@ -265,6 +265,34 @@ def test_who_commanded_a_motion_last_has_to_stop_it() -> None:
     assert (sink.drives, sink.theirs) == (True, False)
 
 
+def test_a_base_that_comes_back_is_stopped_once_others_command_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What they commanded while it was away moved nothing."""
+    now_s, out = 100.0, Mock()
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    sink = sink_to(out)
+    node: Any = sink._node
+    sink._heard = Mock()
+    key = sink._messages.message(Command(AXES, "velocities", np.full(2, 0.2), PERIOD_S, 0), new_message)
+    sink.count_subscriptions()
+    sink.send(np.full(2, 0.5), 0)
+    node.get_subscriptions_info_by_topic.return_value = []
+    sink.count_subscriptions()
+    sink.send(np.zeros(2), 0)
+    now_s += 2.0
+    sink._received(key)
+    now_s += 0.1
+    node.get_subscriptions_info_by_topic.return_value = [taker("base_2")]
+    sink.count_subscriptions()
+    sent = out.publish.call_count
+    for passed_s, zeros in ((0.0, 0), (0.8, 0), (0.2, 1), (0.8, 1), (0.2, 0)):
+        now_s += passed_s
+        sink.repeat_zero()
+        assert out.publish.call_count == sent + zeros
+        sent = out.publish.call_count
+
+
 @pytest.mark.parametrize(
     ("interface", "field", "zeros"),
     [
@@ -305,7 +333,7 @@ def test_a_velocity_that_a_failed_goal_left_is_0_when_the_node_ends(theirs: bool
     sink.send(np.ones(2), 0)
     sink.leave(stops=False)
     if theirs:
-        sink.leave_to_others()
+        sink.leave(False, theirs=True)
     sink.close()
     assert out.publish.call_count == 1 + zeros
 

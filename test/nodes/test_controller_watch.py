@@ -326,7 +326,7 @@ def test_a_goal_that_begins_takes_a_topic_over(drives: bool) -> None:
     publisher._named.return_value = [sink]
     CommandPublisher._on_goal(publisher, TOPIC)
     publisher._leave.assert_called_once_with(TOPIC, stops=False)
-    assert sink.mock_calls == [call.leave(drives), call.leave_to_others()]
+    assert sink.mock_calls == [call.leave(drives, theirs=True)]
 
 
 @pytest.mark.parametrize("recorder", [False, True])

@@ -293,8 +293,7 @@ class CommandPublisher:
         """Leave a topic to another's goal, with one 0: a last velocity may have come later than the goal."""
         self._leave(topic, stops=False)
         for sink in self._named(topic):
-            sink.leave(sink.drives)
-            sink.leave_to_others()
+            sink.leave(sink.drives, theirs=True)
 
     def _named(self, topic: str) -> list[TopicSink]:
         return [sink for sink in self._topics if self._node.resolve_topic_name(sink.topic) == topic]

@@ -105,7 +105,11 @@ class TopicSink:
         self._out: Any = None
         self._heard: Any = None
         self._sent: deque[np.ndarray] = deque(maxlen=LAST_SENT)  # that were not 0
-        self._zero_s: float | None = None  # since when velocities or efforts are commanded to be 0
+        # A trajectory's controller begins at rest, and efforts of 0 may let an arm fall.
+        bare = what.field == "velocities" and messages.kind != JointTrajectorySink.kind
+        self._bare = self._flows and bare
+        self._zero_s: float | None = None  # from when on a last velocity or effort of 0 is repeated
+        self._moved_s = -math.inf  # when another program moved the robot
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
         self._there: set[bytes] = set()  # subscriptions of other nodes then
@@ -130,11 +134,6 @@ class TopicSink:
             command_qos(),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
-        # What moves by a former process, or a former activation of this one, is not known. A trajectory's
-        # controller begins at rest, and efforts of 0 may let an arm fall.
-        bare = self._what.field == "velocities" and self._messages.kind != JointTrajectorySink.kind
-        self.theirs = not (self._flows and bare)
-        self._zero_s = None if self.theirs else 0.0
         if self._flows:
             self._heard = self._node.create_subscription(self._kind, self.topic, self._received, HEARD)
         end_s = time.monotonic() + LONGEST_MATCH_S
@@ -160,10 +159,12 @@ class TopicSink:
         try:
             action = self._messages.action(message, self._what.names, self._what.field)
         except ValueError:  # this node sends no such message
-            self.leave_to_others()
-            return
+            action = np.full(1, np.nan)
         if action.any() and not any(np.array_equal(action, sent) for sent in list(self._sent)):
-            self.leave_to_others()
+            now_s = self._moved_s = time.monotonic()
+            repeating = self._zero_s is not None and now_s < self._zero_s + REPEATED_S
+            self.drives, self.theirs = False, True
+            self._zero_s = now_s + REPEATED_S if repeating else None
 
     def count_subscriptions(self) -> bool:
         """Note, and return, whether there are new subscriptions; called every period."""
@@ -172,8 +173,12 @@ class TopicSink:
         if self._flows and self._out is not None:
             there, before = subscriptions_of(self._node, self._out.topic_name).keys(), self._there
             self._there = set(there)
-            if self._zero_s is not None and there - before:  # a base that comes back may still move
-                self._zero_s = time.monotonic()
+            if there - before and not self.drives:  # a base that comes back may still move, by whomever
+                now_s = time.monotonic()
+                if self._bare:
+                    self._zero_s = max(now_s, self._moved_s + REPEATED_S)
+                elif self._zero_s is not None:
+                    self._zero_s = now_s
         if new:
             self.followed.clear()
             self._unacked_s = math.inf
@@ -187,8 +192,8 @@ class TopicSink:
         if self._out is not None:
             if self.drives:
                 self._stop()
-            end_s = time.monotonic() + REPEATED_S
-            while self._zero_s is not None and time.monotonic() < end_s:
+            begin_s = time.monotonic()
+            while (self._zero_s or math.inf) <= begin_s and time.monotonic() < begin_s + REPEATED_S:
                 if self._reliable and self._out.wait_for_all_acked(Duration()):
                     break
                 self._stop()  # DDS by itself sends a lost one again after seconds
@@ -197,24 +202,26 @@ class TopicSink:
             if self._heard is not None:
                 self._node.destroy_subscription(self._heard)
             self._out, self._heard, self._there, self._matched, self._seen = None, None, set(), 0, 0
-            self.drives = False
+            self.drives, self.theirs, self._zero_s, self._moved_s = False, True, None, -math.inf
             self._unacked_s = math.inf
 
-    def leave(self, stops: bool) -> None:
-        """Send nothing more: the controller has ended, or is another. `stops` sends velocities of 0 first."""
+    def leave(self, stops: bool, theirs: bool = False) -> None:
+        """Send nothing more: the controller has ended, is another, or has another's goal: it is `theirs`.
+
+        `stops` sends velocities or efforts of 0 first.
+        """
         self._zero_s = None
         if stops and self._what.field != "positions":
             self._stop()
-
-    def leave_to_others(self) -> None:
-        """Stop nothing until this node commands a motion again: another program has moved the robot since."""
-        self.drives, self.theirs, self._zero_s = False, True, None
+        if theirs:
+            self.drives, self.theirs, self._zero_s = False, True, None
 
     def repeat_zero(self) -> None:
         """Send a last velocity or effort of 0 again, for a second at least and until it has arrived."""
-        if self._out is None or self._zero_s is None:
+        since_s = math.inf if self._out is None else self._zero_s or math.inf
+        if (now_s := time.monotonic()) < since_s:
             return
-        if time.monotonic() < self._zero_s + REPEATED_S or not self._out.wait_for_all_acked(Duration()):
+        if now_s < since_s + REPEATED_S or not self._out.wait_for_all_acked(Duration()):
             self._stop()
 
     @property
