@@ -35,7 +35,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "FIT", replace(training.FIT, steps=300))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_it_foresees_errors_and_corrects_and_repeats(policies: Policies, data: Trajectories) -> None:
     agent, found = train_feedback("ball", policies, data, 0, [(6, 6)], False)
     again, same = train_feedback("ball", policies, data, 0, [(6, 6)], False)
@@ -52,7 +52,7 @@ def test_it_foresees_errors_and_corrects_and_repeats(policies: Policies, data: T
     assert left < 0.8 * np.abs(seen.change[errors]).mean()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_replies_are_plans_only_for_dagger(policies: Policies, data: Trajectories) -> None:
     plans = demonstrated(data, policies.draft.signature.history, policies.draft.action_scale)
     np.testing.assert_allclose(plans.change * policies.draft.action_scale, data.actions, rtol=1e-5)
@@ -65,7 +65,7 @@ def test_replies_are_plans_only_for_dagger(policies: Policies, data: Trajectorie
     assert errors[1] < errors[0]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_who_acts_in_exploration(policies: Policies, data: Trajectories) -> None:
     plans = demonstrated(data, policies.draft.signature.history, policies.draft.action_scale)
     agent = fitted(plans, plans.rows(np.zeros(len(plans), bool)), 0)
@@ -76,7 +76,7 @@ def test_who_acts_in_exploration(policies: Policies, data: Trajectories) -> None
     np.testing.assert_array_equal(guided.without_action().change, guided.action + guided.change)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_shipped_agent_needs_to_judge_its_corrections_again(policies: Policies) -> None:
     agent = load_agent(SHIPPED, policies.draft.signature)
     found = quality(agent, explored("ball", policies, 1, range(8), False, agent))
