@@ -1,57 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drafts, and corrects a draft itself where it expects the target to refuse it: E2CL (arXiv 2409.03256)."""
+"""Plans, foresees feedback, and corrects the plan before it acts: E2CL (arXiv 2409.03256)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from adahi_lab.papers.e2cl.self_correction import load_self_correction
+from adahi_lab.papers.e2cl.agent import load_agent, seen_in
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import argument
-from adahi_ros.core.signature import GOAL, OBSERVATION
-from adahi_ros.policies.interface import Policy, Sampling
+from adahi_ros.policies.interface import Policy
 from adahi_ros.proposers.interface import Proposer, ProposerContext
+
+PLAN, CORRECTION = "plan", "correction"
 
 
 @dataclass(eq=False)
 class SelfCorrectingProposer(Proposer):
-    """The policy of `checkpoint`; a draft that the target would probably refuse is corrected first.
+    """Acts by an agent of E2CL, which corrects its plan where it foresees an error.
 
-    By default a correction is executed whatever its own probability of refusal. In E2CL's code it is judged
-    again: set `judged_above` to `above`.
-    The expected error is the draft's, so the gate `expected_error` requests where that is high.
+    It sees what the policy of `checkpoint` sees. The expected error is the probability that the agent calls
+    its own action an error.
 
     Raises:
-        ValueError: no file is given, or it is for another draft.
-        CheckpointError: it cannot be read.
+        ValueError: no file is given.
+        CheckpointError: it cannot be read, or it is for another draft.
     """
 
     policy: Policy
     file: str = argument("", "Weights written by `adahi train feedback`", optional=True)
-    above: float = argument(0.5, "Probability of refusal above which a draft is corrected", 0.0, 1.0)
-    judged_above: float = argument(
-        1.0, "Probability of a correction's own refusal above which the draft stays", 0.0, 1.0
-    )
+    rounds: int = argument(1, "Most corrections of an action; 0 executes the plan", 0, 100)
+    otherwise: str = argument(PLAN, "Executed if errors are foreseen to the last", choices=(PLAN, CORRECTION))
 
     def __post_init__(self) -> None:
         if not self.file:
             raise ValueError("file: '', must be the weights of `adahi train feedback`")
-        self._network = load_self_correction(Path(self.file).expanduser())
-        self._network.check(self.policy.signature)
+        self._agent = load_agent(Path(self.file).expanduser(), self.policy.signature)
 
     def propose(self, context: ProposerContext) -> Proposal:
         """See `Proposer`."""
-        seen = context.observations
-        drafted = self.policy.propose(seen, context.draws, Sampling(context.temperature, sendable=True))
-        scale, actions = self.policy.action_scale, drafted.actions.copy()
-        goals = seen.conditions.get(GOAL, np.zeros((len(actions), 0), np.float32))
-        windows = seen.features[OBSERVATION]
-        refused, corrected = self._network.judge(windows, goals, actions[:, 0] / scale)
-        rows = refused > self.above
-        if self.judged_above < 1.0:
-            rows &= self._network.judge(windows, goals, corrected)[0] <= self.judged_above
-        actions[rows, 0] = (corrected * scale)[rows]
-        return replace(drafted, actions=actions, expected_error=refused)
+        actions, error = self._agent.act(seen_in(context.observations), self.rounds, self.otherwise == PLAN)
+        return Proposal((actions * self.policy.action_scale).astype("float32")[:, None], expected_error=error)

@@ -1,196 +1,189 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of a draft's self-correction by exploration, after E2CL; see `policies/self_correction.py`.
+"""Training of an agent by exploration, as in E2CL (arXiv 2409.03256); see `agent.py`.
 
-In teacher-guided exploration the target acts, and in teacher-free exploration the robot acts by its own,
-corrected drafts. At every step the target gives feedback on the draft: whether it refuses it, and what it
-does instead. Rounds alternate with training, so that later feedback is about what the corrected robot does.
+The agent first learns to plan from demonstrations. In teacher-guided exploration the target acts, in
+teacher-free exploration the agent. At every step the target gives feedback on the agent's plan, and its own
+action is the correction. Then one network learns planning, feedback and corrections together. Planning is
+learned from demonstrations alone, unless the replies are to be plans, too, as in DAgger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
 from torch import nn
 
+from adahi_lab.datasets.trajectories import Trajectories
 from adahi_lab.evaluation.episodes import lesson_episodes
-from adahi_lab.evaluation.loaded_policies import Policies, PolicyFiles
+from adahi_lab.evaluation.loaded_policies import Policies
 from adahi_lab.figures import Figures
 from adahi_lab.history import History
-from adahi_lab.papers.e2cl.self_correction import SelfCorrection, inputs_of
+from adahi_lab.papers.e2cl.agent import FURTHEST, WORDS, Agent, feedback, seen_in, slots, wrong
 from adahi_lab.tasks import make
 from adahi_lab.tasks.episodes import World, episodes, seen_by_target
-from adahi_lab.training.fitting import FitConfig, Run, fit
+from adahi_lab.training.fitting import FitConfig, Run, fit, seeded
 from adahi_lab.training.rows import Rows
-from adahi_ros.acceptance.speculative import Speculative
-from adahi_ros.core.proposal import Proposal
+from adahi_lab.training.step_dataset import step_goals, window_indices
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
-from adahi_ros.policies.interface import Sampling
-from adahi_ros.protocol.request import sent_codes
 
 FIRST_EPISODE = 700_000  # of the lessons; lower numbers are for other parts
 HIDDEN = 96
-FIT = FitConfig(steps=3000, batch_size=256, learning_rate=2e-3)
-HELD_OUT = 5  # one of so many episodes tests the network
-CORRECTED_ABOVE = 0.5
-BATCH = 50  # episodes side by side
+FIT = FitConfig(steps=2000, batch_size=256, learning_rate=2e-3)
+HELD_OUT = 5  # one of so many episodes tests the agent
+DRAWN = 2**20  # a batch draws numbers below it, for examples of every kind
 
 
 @dataclass(frozen=True)
-class Feedback(Rows):
-    """The target's feedback on N drafts.
+class Lessons(Rows):
+    """N steps with an action, and the right one.
 
     Attributes:
-        inputs: (N, F), see `inputs_of`.
-        refused: (N,) bool, the target refused the draft's primary code.
-        change: (N, A) in action scales, the target's action without the draft's.
+        seen: (N, S), see `seen_in`.
+        action: (N, A) in action scales; 0 where there is none yet.
+        change: (N, A), from it to the right action.
         episode: (N,), its number.
     """
 
-    inputs: np.ndarray
-    refused: np.ndarray
+    seen: np.ndarray
+    action: np.ndarray
     change: np.ndarray
     episode: np.ndarray
 
+    def without_action(self) -> Lessons:
+        """Return them without an action yet."""
+        return replace(self, action=np.zeros_like(self.action), change=self.action + self.change)
 
-def seen_by_draft(observations: Observations, robots: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the windows (B, H, O) and goals (B, G) that a draft reads; G is 0 without a goal."""
-    goals = observations.conditions.get(GOAL, np.zeros((robots, 0), np.float32))
-    return observations.features[OBSERVATION], goals
+
+def demonstrated(data: Trajectories, history: int, action_scale: np.ndarray) -> Lessons:
+    """Return the steps of demonstrations, without an action yet."""
+    windows = data.observations[window_indices(data, history)].reshape(len(data.observations), -1)
+    seen, actions = np.concatenate([windows, step_goals(data)], axis=1), data.actions / action_scale
+    numbers = np.repeat(np.arange(len(data)), np.diff(data.ends, prepend=0))
+    return Lessons(seen, np.zeros_like(actions), actions, numbers)
 
 
 def explored(
-    task: str,
-    policies: Policies,
-    seed: int,
-    numbers: Sequence[int],
-    guided: bool,
-    agent: SelfCorrection | None = None,
-) -> Feedback:
-    """Explore episodes, with the target's feedback at every step.
+    task: str, policies: Policies, seed: int, numbers: Sequence[int], guided: bool, agent: Agent
+) -> Lessons:
+    """Explore episodes; return the agent's plans at every step, and the changes that the target gives.
 
     Args:
         task: registry name.
-        policies: draft and target, which share codes.
+        policies: draft, which sees what the agent sees, and target.
         seed: of all draws.
         numbers: of the episodes.
-        guided: the target acts; else the robot.
-        agent: corrects the robot's drafts; None before the first training.
+        guided: the target acts; else the agent.
+        agent: as it is now.
     """
-    draft, target, rule = policies.draft, policies.target, Speculative()
+    draft, target = policies.draft, policies.target
     world: World = make(task)
-    ours_seen, theirs_seen = (History(each.signature, len(numbers)) for each in (draft, target))
-    books = target.draws
-    draws = EpisodeStreams(seed, f"feedback of {guided}", list(numbers), 3 * books)
+    ours, theirs = (History(each.signature, len(numbers)) for each in (draft, target))
+    draws = EpisodeStreams(seed, f"feedback of {guided}", list(numbers), target.draws)
     found: list[tuple[np.ndarray, ...]] = []
     for active in episodes(world, seed, numbers):
-        uniforms, visible = draws.next(), seen_by_target(world)
-        seen = ours_seen.push(visible)
-        ours = draft.propose(seen, uniforms[:, :books], Sampling(sendable=True))
-        theirs = target.propose(theirs_seen.push(visible), uniforms[:, books : 2 * books])
-        assert ours.distribution is not None
-        assert ours.distribution.counts is not None
-        sent = Proposal(ours.actions, sent_codes(ours.distribution.codes, ours.distribution.counts))
-        accept = np.stack([uniforms[:, 2 * books :], uniforms[:, books : 2 * books]], axis=-1)
-        verdict = rule.verify(sent, theirs, accept)
-        windows, goals = seen_by_draft(seen, len(active))
-        drafted, replied = (actions[:, 0] / draft.action_scale for actions in (ours.actions, verdict.actions))
-        rows = inputs_of(windows, goals, drafted), ~verdict.accepted[:, 0], replied - drafted
-        found.append(tuple(each[active] for each in (*rows, np.asarray(numbers))))
-        acted = replied if guided else drafted
-        if agent is not None and not guided:
-            refused, corrected = agent.judge(windows, goals, drafted)
-            acted = np.where((refused > CORRECTED_ABOVE)[:, None], corrected, drafted)
-        world.step((acted * draft.action_scale).astype(np.float32))
-    return Feedback(*(np.concatenate(column) for column in zip(*found, strict=True)))
+        visible = seen_by_target(world)
+        seen = seen_in(ours.push(visible))
+        right = target.propose(theirs.push(visible), draws.next()).actions[:, 0] / draft.action_scale
+        planned = agent.plan(seen)
+        rows = seen, planned, right - planned, np.asarray(numbers)
+        found.append(tuple(each[active] for each in rows))
+        world.step(((right if guided else planned) * draft.action_scale).astype(np.float32))
+    return Lessons(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def fitted(data: Feedback, seed: int) -> SelfCorrection:
-    """Return a network trained on feedback.
+def fitted(plans: Lessons, lessons: Lessons, seed: int) -> Agent:
+    """Return an agent that plans and, after exploration, foresees feedback and corrects by it.
 
-    Raises:
-        ValueError: the target refused no draft, or all.
+    Args:
+        plans: to learn planning from.
+        lessons: to learn feedback and corrections from; none before exploration.
+        seed: of weights and batches.
     """
-    if data.refused.all() or not data.refused.any():
-        raise ValueError(
-            f"episodes: {data.refused.sum()} of {len(data.refused)} drafts refused, must be some"
-        )
-    mean, spread = data.inputs.mean(axis=0), data.inputs.std(axis=0)
-    spread = np.where(spread > 1e-6, spread, 1.0)
-    read = torch.from_numpy((data.inputs - mean) / spread).float().clamp(-5.0, 5.0)
-    refused, change = torch.from_numpy(data.refused).float(), torch.from_numpy(data.change).float()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        layers = [nn.Linear(read.shape[1], HIDDEN), nn.Linear(HIDDEN, HIDDEN)]
-        layers.append(nn.Linear(HIDDEN, 1 + change.shape[1]))
-    network = nn.Sequential(layers[0], nn.Tanh(), layers[1], nn.Tanh(), layers[2])
+    everything = np.concatenate([plans.seen, lessons.seen])
+    mean, spread = everything.mean(axis=0), everything.std(axis=0)
+    spread, size = np.where(spread > 1e-6, spread, 1.0), plans.action.shape[1]
+
+    def examples(data: Lessons, right: np.ndarray, *slot: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        seen = np.clip((data.seen - mean) / spread, -FURTHEST, FURTHEST)
+        read = np.concatenate([seen, *slots(data.action, *slot)], axis=1)
+        return torch.from_numpy(read).float(), torch.from_numpy(right)
+
+    words = feedback(lessons.change)
+    errors = lessons.rows(wrong(words))
+    kinds = [
+        examples(plans, plans.change.astype(np.float32), None, False),
+        examples(lessons, words),
+        examples(errors, errors.change.astype(np.float32), words[wrong(words)]),
+    ]
+
+    def layers() -> nn.Sequential:
+        first, last = nn.Linear(kinds[0][0].shape[1], HIDDEN), nn.Linear(HIDDEN, size * (1 + WORDS))
+        return nn.Sequential(first, nn.Tanh(), nn.Linear(HIDDEN, HIDDEN), nn.Tanh(), last)
+
+    network = seeded(seed, layers)
 
     def loss_of(batch: torch.Tensor) -> torch.Tensor:
-        output, wrong = network(read[batch]), refused[batch]
-        feedback = nn.functional.binary_cross_entropy_with_logits(output[:, 0], wrong)
-        error = ((output[:, 1:] - change[batch]) ** 2).mean(dim=1)
-        return feedback + (error * wrong).sum() / wrong.sum().clamp(min=1.0)
+        loss = torch.zeros(())
+        for read, right in (kind for kind in kinds if len(kind[0])):
+            rows = batch % len(read)
+            changes, words = torch.split(network(read[rows]), [size, size * WORDS], dim=1)
+            if right.is_floating_point():
+                loss = loss + nn.functional.mse_loss(changes, right[rows])
+            else:
+                loss = loss + nn.functional.cross_entropy(words.reshape(-1, WORDS), right[rows].ravel())
+        return loss
 
-    fit(network, loss_of, len(read), FIT, Run(seed))
-    weights = [part.detach().numpy() for layer in layers for part in (layer.weight, layer.bias)]
-    return SelfCorrection(mean.astype(np.float32), spread.astype(np.float32), *weights)
+    fit(network, loss_of, DRAWN, FIT, Run(seed))
+    return Agent(mean, spread, *(part.detach().numpy() for part in network.parameters()))
 
 
-def quality(network: SelfCorrection, data: Feedback, action_dim: int) -> Figures:
-    """Return how well a network predicts feedback, and how near its corrections come, on other episodes."""
-    drafted = data.inputs[:, -action_dim:]
-    empty = np.zeros((len(drafted), 0), np.float32)
-    refused, corrected = network.judge(data.inputs[:, :-action_dim], empty, drafted)
-    wrong = data.refused
-    pairs = int(wrong.sum()) * int((~wrong).sum())
-    ranks = rankdata(refused)[wrong].sum() - wrong.sum() * (wrong.sum() + 1) / 2
-    left = (corrected - drafted - data.change)[wrong]
-    return {
-        "steps": len(wrong),
-        "refused": round(float(wrong.mean()), 4),
-        "area": round(float(ranks / pairs), 4) if pairs else None,
-        "distance": round(float(np.sqrt((data.change[wrong] ** 2).mean())), 4),
-        "distance_left": round(float(np.sqrt((left**2).mean())), 4),
-    }
+def quality(agent: Agent, data: Lessons) -> Figures:
+    """Return the shares of an agent's actions in other episodes that are errors, and how it judges plans."""
+    right, planned = data.action + data.change, agent.plan(data.seen)
+    called = wrong(agent.foresee(data.seen, planned)[0])
+    acted = [planned, *(agent.act(data.seen, 1, judged)[0] for judged in (False, True))]
+    errors, *after = (wrong(feedback(right - actions)) for actions in acted)
+    shares = {"errors": errors, "foreseen": called[errors], "false_alarms": called[~errors]}
+    shares |= {"errors_corrected": after[0], "errors_judged": after[1]}
+    return {name: round(float(each.mean()), 4) if len(each) else None for name, each in shares.items()}
 
 
 def train_feedback(
-    task: str, files: PolicyFiles, seed: int, guided: int, free: int, rounds: int
-) -> tuple[SelfCorrection, Figures]:
-    """Explore and train in rounds; return the network of the last round, and figures.
+    task: str, known: Policies, data: Trajectories, seed: int, rounds: Sequence[tuple[int, int]], dagger: bool
+) -> tuple[Agent, Figures]:
+    """Train an agent to plan, then explore and train in rounds; return the last one, and figures.
 
     Args:
         task: registry name.
-        files: draft and target.
+        known: draft and target.
+        data: demonstrations, as the draft sees them.
         seed: of everything.
-        guided: episodes of each round in which the target acts.
-        free: episodes of each round in which the robot acts.
-        rounds: how many.
+        rounds: how many episodes the target acts in, and the agent; without rounds, the agent only plans.
+        dagger: the target's replies are learned as plans, too.
 
     Raises:
-        ValueError: draft and target share no codes, or there are no episodes.
+        ValueError: a round has too few episodes.
     """
-    policies = files.load()
-    if not policies.share_codes:
-        raise ValueError(f"{files.folder}: draft and target share no codes, must for their feedback")
-    if guided + free < HELD_OUT:
-        raise ValueError(f"guided, free: {guided} and {free}, must be {HELD_OUT} episodes at least")
-    numbers = iter(lesson_episodes(rounds * (guided + free), FIRST_EPISODE))
-    data: list[Feedback] = []
-    network: SelfCorrection | None = None
-    for number in range(rounds):
-        for count, led in ((guided, True), (free, False)):
-            episodes = [next(numbers) for _ in range(count)]
-            for start in range(0, count, BATCH):
-                part = episodes[start : start + BATCH]
-                data.append(explored(task, policies, seed, part, led, network))
-        everything = Feedback.joined(data)
-        test = everything.episode % HELD_OUT == 0
-        network = fitted(everything.rows(~test), seed + number)
-    assert network is not None
-    found = quality(network, everything.rows(test), policies.draft.signature.action_dim)
-    return network, {"replies": len(everything), **found}
+    if any(sum(counts) < HELD_OUT for counts in rounds):
+        raise ValueError(f"guided, free: {rounds[0]}, must be {HELD_OUT} episodes at least")
+    plans = demonstrated(data, known.draft.signature.history, known.draft.action_scale)
+    found: list[Lessons] = [plans.rows(np.zeros(len(plans), bool))]
+    figures: Figures = {}
+    agent = fitted(plans, found[0], seed)
+    numbers = iter(lesson_episodes(sum(map(sum, rounds)), FIRST_EPISODE))
+    for counts in rounds:
+        for count, guided in zip(counts, (True, False), strict=True):
+            if part := list(islice(numbers, count)):
+                found.append(explored(task, known, seed, part, guided, agent))
+        lessons = Lessons.joined(found)
+        test = lessons.episode % HELD_OUT == 0
+        learned = lessons.rows(~test)
+        replies = [learned.without_action()] if dagger else []
+        agent = fitted(Lessons.joined([plans, *replies]), learned, seed)
+        figures = quality(agent, lessons.rows(test))
+    return agent, figures
