@@ -44,10 +44,6 @@ def comparison_figures(
     }
 
 
-ActionNoise = Annotated[
-    float,
-    number("Noise on executed actions, a share of half their range.", 0.0, 1.0, "--action-noise"),
-]
 COMPARED = "adahi,hybrid,draft,target,random,uncertainty"
 
 
@@ -90,7 +86,13 @@ def evaluate(
             help="With --swap: the verifier publishes a notice, and robots send a request.",
         ),
     ] = True,
-    action_noise: ActionNoise = 0.0,
+    action_noise: Annotated[
+        float, number("Noise on executed actions, a share of half their range.", 0.0, 1.0)
+    ] = 0.0,
+    sensor_noise: Annotated[
+        float,
+        number("Noise on places that robots measure, m. The target's has none.", 0.0, 1.0),
+    ] = 0.0,
     delay: Annotated[
         int | None,
         Option(min=0, help="Control steps from every request to its reply. Default: no link; 0 with --loss."),
@@ -129,11 +131,12 @@ def evaluate(
     reference_among(names, against)
     found = setup.calibrated(task, files, workers, names)
     with episode_bars(names, episodes) as move:
-        comparison = Comparison(task, files, found, seed, link, swapped, action_noise, drift)
+        comparison = Comparison(task, files, found, seed, link, swapped, action_noise, drift, sensor_noise)
         figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, move, against)
     change = f", goals change at step {swap}, {'' if push else 'no '}push" if swap else ""
     change += f", goals move at {drift:g} m/s" if drift else ""
-    change += _shaken(action_noise)
+    change += f", action noise {action_noise:g}" if action_noise else ""
+    change += f", sensor noise {sensor_noise:g} m" if sensor_noise else ""
     change += f", every reply {link.delay} steps late, {link.loss:g} of them lost" if link else ""
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}{change}"))
     paired = paired_table(figures)
@@ -145,7 +148,8 @@ def evaluate(
         written["swap"] = asdict(swapped)
     if link is not None:
         written["link"] = asdict(link)
-    written |= {name: value for name, value in (("action_noise", action_noise), ("drift", drift)) if value}
+    changes = {"action_noise": action_noise, "drift": drift, "sensor_noise_m": sensor_noise}
+    written |= {name: value for name, value in changes.items() if value}
     write_json(json_file, written)
 
 
@@ -222,7 +226,6 @@ def curve(
     seconds: Annotated[bool, Option("--seconds", help="The values are seconds, not control steps.")] = False,
     delay: Annotated[int, Option(min=0, help="Control steps of a round trip, at least.")] = 1,
     between: Annotated[float, number("Mean control steps from one outage to the next.", 1.0)] = 40.0,
-    action_noise: ActionNoise = 0.0,
     out: measuring.RowsFile = Path("results/curves.json"),
     picture: Annotated[Path | None, options.picture("curve-AGAINST")] = None,
     backend: options.Backend = "onnxruntime",
@@ -246,7 +249,7 @@ def curve(
     at = given if seconds and given else [getattr(each, against) for each in links(against, link, given)]
     picture = options.picture_or_default(picture, f"curve-{against}")
     count = measuring.episode_count(episodes, quick, measuring.POINT)
-    compared = measuring.comparisons(tasks, seed, backend, action_noise)
+    compared = measuring.comparisons(tasks, seed, backend)
     rows = measuring.rows_file(out, json_file)
     found: dict[str, Mapping[str, Sequence[Figures]]] = {}
     for task, comparison in compared.items():
@@ -257,18 +260,12 @@ def curve(
                 comparison, across, names, evaluation_episodes(count), rows, workers, done
             )
         title = f"{task} against {against}{' in s' * seconds}, {count} episodes, seed {seed}"
-        console.print(curve_table(found[task], at, title + _shaken(action_noise), rate_hz))
+        console.print(curve_table(found[task], at, title, rate_hz))
         measuring.say_skipped(task, skipped)
     draw_curves(found, at, f"{against} (s)" if seconds else AXES[against], picture)
     say(f"rows: {out}\npicture: {picture}")
     settings = {"command": command_line(), "against": against, "values": at, "seed": seed, "episodes": count}
-    noise = {"action_noise": action_noise} if action_noise else {}
-    write_json(json_file, {**settings, **noise, "tasks": found})
-
-
-def _shaken(action_noise: float) -> str:
-    """Return the end of a title."""
-    return f", action noise {action_noise:g}" if action_noise else ""
+    write_json(json_file, {**settings, "tasks": found})
 
 
 def _numbers(text: str | None) -> list[float] | None:

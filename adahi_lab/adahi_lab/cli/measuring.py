@@ -28,16 +28,14 @@ RowsFile = Annotated[
 ]
 
 
-def comparisons(tasks: str, seed: int, backend: str, action_noise: float = 0.0) -> dict[str, Comparison]:
+def comparisons(tasks: str, seed: int, backend: str) -> dict[str, Comparison]:
     """Return the setup of each task: the shipped policies and calibration."""
-    from dataclasses import replace
-
     from adahi_lab.evaluation.evaluate import Comparison
 
     names = [name.strip() for name in tasks.split(",") if name.strip()]
     if not names:
         raise ValueError(f"tasks: {tasks!r}, must name at least one")
-    found = [replace(Comparison.shipped(task, seed, backend), action_noise=action_noise) for task in names]
+    found = [Comparison.shipped(task, seed, backend) for task in names]
     for each in found:
         each.world()  # raises errors before hours of work
     return {each.calibration.task: each for each in found}

@@ -67,7 +67,8 @@ class Entry(Run):
         gate, threshold = method.threshold(bench)
         actors = {each.name: getattr(policies, each.name) for each in fields(policies)}
         compared = self.comparison
-        link, swap, noise, drift = compared.link, compared.swap, compared.action_noise, compared.drift
+        link, swap = compared.link, compared.swap
+        changes = ("action_noise", "drift", "sensor_noise_m")
         return {
             "task": self.comparison.task,
             "method": self.name,
@@ -85,8 +86,7 @@ class Entry(Run):
             "version": __version__,
             **({} if link is None else {"link": asdict(link)}),
             **({} if swap is None else {"swap": asdict(swap)}),
-            **({"action_noise": noise} if noise else {}),
-            **({"drift": drift} if drift else {}),
+            **{name: value for name in changes if (value := getattr(compared, name))},
         }
 
 

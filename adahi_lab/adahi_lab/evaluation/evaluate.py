@@ -72,6 +72,7 @@ class Comparison:
         swap: changes the goals within the episodes; None for none.
         action_noise: on what robots execute, see `DisturbedWorld`.
         drift: speed of the goals, m/s, see `DriftingWorld`.
+        sensor_noise_m: on the places that robots observe, see `DisturbedWorld`.
     """
 
     task: str
@@ -82,6 +83,7 @@ class Comparison:
     swap: Swap | None = None
     action_noise: float = 0.0
     drift: float = 0.0
+    sensor_noise_m: float = 0.0
 
     @classmethod
     def shipped(cls, task: str, seed: int, backend: str = "onnxruntime") -> Comparison:
@@ -133,7 +135,8 @@ class Comparison:
         """
         world = make_evaluated(self.task) if self.swap is None else SwappedWorld(self.task, self.swap)
         drifting = DriftingWorld(world, self.drift) if self.drift else world
-        return DisturbedWorld(drifting, self.action_noise) if self.action_noise else drifting
+        noises = self.action_noise, self.sensor_noise_m
+        return DisturbedWorld(drifting, *noises) if any(noises) else drifting
 
 
 @dataclass(frozen=True)

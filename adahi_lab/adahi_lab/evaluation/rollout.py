@@ -13,6 +13,7 @@ from adahi_lab.evaluation.in_flight import InFlight
 from adahi_lab.evaluation.metrics import transmission_rate, true_skip_ratio
 from adahi_lab.evaluation.step_link import Across, LinkCourse
 from adahi_lab.figures import Figures
+from adahi_lab.history import History
 from adahi_lab.tasks.episodes import World, episodes, for_target
 from adahi_ros.acceptance.interface import DataRule
 from adahi_ros.core.proposal import rows_of
@@ -172,6 +173,7 @@ def rollout(
         notice = pushed + in_flight.notice_steps
     run = object()  # the same episode again is another one to a target with a memory
     identities = tuple((run, number) for number in numbers)
+    target_seen = History(verifier.policy.signature, len(numbers))
     rows: list[tuple[np.ndarray, ...]] = []
     for active in steps:
         observed = {OBSERVATION: world.observation, GOAL: world.goal}
@@ -180,8 +182,9 @@ def rollout(
         if notified:
             in_flight.cancel()
             controller.forget_plan()
-        step = controller.begin(observed, stand_in=action, beside=for_target(world))
-        observations = replace(controller.seen.window(verifier.policy.signature), episodes=identities)
+        beside = for_target(world)
+        step = controller.begin(observed, stand_in=action, beside=beside)
+        observations = replace(target_seen.push({**observed, **beside}), episodes=identities)
         transmit = in_flight.asks(step, notified)
         rest = action if across is None else across.hold(action)
         requested = np.ones(len(numbers), dtype=bool) if controller.drafts else transmit

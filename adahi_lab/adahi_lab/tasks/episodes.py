@@ -60,11 +60,9 @@ def _steps(world: World) -> Iterator[np.ndarray]:
 
 
 def for_target(world: World) -> dict[str, np.ndarray]:
-    """Return the target's extra inputs from a world, by name: (E, size)."""
-    if not hasattr(type(world), IMAGE_FEATURES):
-        return {}
-    features: np.ndarray = world.image_features  # type: ignore[attr-defined]
-    return {IMAGE_FEATURES: features}
+    """Return what a target sees otherwise than a robot, or alone, from a world, by name: (E, size)."""
+    of_world = {IMAGE_FEATURES: IMAGE_FEATURES, OBSERVATION: "true_observation"}
+    return {name: getattr(world, of) for name, of in of_world.items() if hasattr(type(world), of)}
 
 
 def seen_by_target(world: World) -> dict[str, np.ndarray]:
