@@ -83,7 +83,7 @@ class DisturbedWorld(WorldAround):
     Args:
         world: a task, or another world around one.
         action_noise: standard deviation, as a share of half the range of each action.
-        sensor_noise_m: standard deviation of each place in metres that a robot observes, anew at each step.
+        sensor_noise_m: standard deviation of each place in metres that a robot observes, drawn at each step.
 
     Raises:
         ValueError: one is out of range, the task has images for the target, or it has no place in metres.
