@@ -115,9 +115,9 @@ def imported(file: Path) -> set[str]:
     return names
 
 
-def is_table(file: Path) -> bool:
-    """Return whether a file is the command of a paper's table, which may start nodes."""
-    return file.parent.parent == LAB / "papers" and file.name.endswith("table.py")
+def of_nodes(file: Path) -> bool:
+    """Return whether a file of a paper has nodes, or is the command of its table, which may start them."""
+    return file.parent.parent == LAB / "papers" and file.name.endswith(("table.py", "_nodes.py"))
 
 
 def room_of(file: Path) -> str:
@@ -168,7 +168,7 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
 
 def test_ros_is_imported_in_rooms_of_nodes_alone() -> None:
     files = [file for file in PACKAGE.rglob("*.py") if room_of(file) not in NODES_MAY_IMPORT]
-    files += [file for file in LAB.rglob("*.py") if file.parent != LAB / "nodes" and not is_table(file)]
+    files += [file for file in LAB.rglob("*.py") if file.parent != LAB / "nodes" and not of_nodes(file)]
     with_ros = {file.name for file in files if any(name.split(".")[0] in ROS for name in imported(file))}
     assert with_ros == {"client.py"}  # the library for a user's own program
 

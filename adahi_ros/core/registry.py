@@ -275,15 +275,16 @@ def argument(
     return field(default=default, metadata=described)
 
 
+def as_default(value: Any) -> Any:
+    """Return a field's default as an argument's: of strings a list, which ROS does not have empty."""
+    return list(value or ("",)) if isinstance(value, tuple) else value
+
+
 def arguments_of(component: Any) -> dict[str, Argument]:
     """Return the arguments of a component by name, in the order of its fields; empty without any."""
     declared = fields(component) if hasattr(component, "__dataclass_fields__") else ()
-
-    def default(value: Any) -> Any:
-        return list(value or ("",)) if isinstance(value, tuple) else value  # ROS has no empty list
-
     return {
-        each.name: Argument(each.name, default(each.default), **each.metadata)
+        each.name: Argument(each.name, as_default(each.default), **each.metadata)
         for each in declared
         if each.metadata and each.default is not MISSING
     }

@@ -28,7 +28,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from adahi_ros.core.gone_names import gone
-from adahi_ros.core.registry import SHOWN, Argument, argument, arguments_beside
+from adahi_ros.core.registry import SHOWN, Argument, argument, arguments_beside, as_default
 from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.common.parameter_files import unheeded
 
@@ -104,10 +104,7 @@ def rows(kind: type[Any], within: str = "") -> tuple[Argument, ...]:
         if inner is not None:
             found += rows(inner, inside)
         elif "of" not in each.metadata:
-            default: Any = each.default
-            if isinstance(default, tuple):
-                default = list(default or NO_NAMES)
-            found.append(Argument(f"{within}{each.name}", default, **each.metadata))
+            found.append(Argument(f"{within}{each.name}", as_default(each.default), **each.metadata))
     return tuple(found)
 
 

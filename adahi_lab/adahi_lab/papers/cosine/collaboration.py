@@ -63,7 +63,7 @@ class Router:
         self._rng, self._owns = np.random.default_rng(0), np.random.default_rng(seed)
         self._requests: dict[Hashable, _Request] = {}
 
-    def _of(self, request: Hashable) -> _Request:
+    def _request_of(self, request: Hashable) -> _Request:
         found = self._requests.pop(request, None)
         if found is None:
             own = int(self._owns.integers(self._drafters))
@@ -80,7 +80,7 @@ class Router:
 
         Without `routed`, it is always the same random one, if that is present.
         """
-        found = self._of(request)
+        found = self._request_of(request)
         if not routed:
             chosen = [found.own] if found.own in present else list(present[:1])
         elif found.kept >= self._enough:
@@ -97,7 +97,7 @@ class Router:
             kept: share of the drafted tokens that the target kept.
             right: by drafter, how many of its tokens were the target's, and of how many.
         """
-        found = self._of(request)
+        found = self._request_of(request)
         found.kept = kept
         for drafter, (count, of) in right.items():
             if of:

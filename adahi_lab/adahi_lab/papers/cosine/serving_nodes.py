@@ -36,6 +36,7 @@ from adahi_ros.core.registry import argument
 from adahi_ros.core.signature import Signature
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import policy_from
+from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.common.verifier_messages import from_described, from_reply, to_request
 from adahi_ros.nodes.robot.dds_transport import VerifierClients
 from adahi_ros.nodes.server.target_verifier_parameters import (
@@ -78,7 +79,7 @@ class NodePlaces(Places):
         self._drafts: list[Signature | None] = [None for _ in drafters]
         self._calls: list[list[RosFuture]] = [[] for _ in drafters]
         self._seeking = [RosFuture() for _ in drafters]
-        self._node.create_timer(SEEK_S, self._seek)
+        steady_timer(self._node, SEEK_S, self._seek)
         self._lock, self._over = threading.Lock(), threading.Event()
         self._verifier = ThreadPoolExecutor(1, "verify")
         self._thread = threading.Thread(target=self._spin, name="drafters")  # waited for
