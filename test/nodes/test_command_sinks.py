@@ -263,6 +263,9 @@ def test_who_commanded_a_motion_last_has_to_stop_it() -> None:
         assert repeats() == ours
     sink.send(np.full(2, 0.5), 0)
     assert (sink.drives, sink.theirs) == (True, False)
+    for theirs in (False, True):  # a person may drive as fast
+        hear(0.5)
+        assert sink.theirs == theirs
 
 
 def test_a_base_that_comes_back_is_stopped_once_others_command_no_more(
@@ -297,7 +300,7 @@ def test_a_base_that_comes_back_is_stopped_once_others_command_no_more(
     ("interface", "field", "zeros"),
     [
         ("twist", "velocities", True),
-        ("joint_trajectory", "velocities", False),
+        ("joint_trajectory", "velocities", True),
         ("forward_command", "effort", False),
     ],
 )
@@ -305,7 +308,7 @@ def test_a_base_that_a_former_process_left_in_motion_gets_zeros(
     observer: Observer, interface: str, field: str, zeros: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its node was killed, or its relay was away when the node stopped it."""
-    what = Commanded.alike(AXES if interface == "twist" else JOINTS, field)
+    what = Commanded.alike(names := AXES if interface == "twist" else JOINTS, field)
     messages = message_sink(INTERFACES[interface], what, {"frame_id": FRAME} if interface == "twist" else {})
     arrived: list[Any] = []
     observer.node.create_subscription(message_type(messages.kind), "command", arrived.append, command_qos())
@@ -323,7 +326,7 @@ def test_a_base_that_a_former_process_left_in_motion_gets_zeros(
             assert sent.called == zeros
             if zeros:
                 observer.wait_until(lambda: bool(arrived), 30.0, "zero")
-                assert not messages.action(arrived.pop(), AXES, field).any()
+                assert not messages.action(arrived.pop(), names, field).any()
 
 
 @pytest.mark.parametrize(("theirs", "zeros"), [(False, 1), (True, 0)])

@@ -66,7 +66,7 @@ class CommandPublisher:
     ) -> None:
         self._node = node
         self._period_s, self._hold_after_s = contract.period_s, values.safety.hold_after_s
-        self._robot_id = values.robot_id
+        self._robot_id, self._shared = values.robot_id, values.safety.shared_command
         self._action = contract.action
         self._episode: int | None = None
         self._numbered, self._lockstep = contract.episode is not None, values.command.lockstep
@@ -100,7 +100,7 @@ class CommandPublisher:
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
         self.others = OtherPublishers(
             node,
-            {} if values.safety.shared_command else ours,
+            {} if self._shared else ours,
             measured.topics,
             lambda: self.guard.active,
             permission.holds,
@@ -134,6 +134,8 @@ class CommandPublisher:
         self.others.check()
         for topic in self._topics:
             topic.open()
+            if self._shared and topic.topic.endswith(TRAJECTORY):  # where goals are not watched
+                topic.leave(False, theirs=True)
 
     def start(self) -> None:
         """Commands may be sent from now on."""

@@ -104,12 +104,11 @@ class TopicSink:
         self._flows = what.field != "positions" and not lockstep  # a controller goes on with the last one
         self._out: Any = None
         self._heard: Any = None
-        self._sent: deque[np.ndarray] = deque(maxlen=LAST_SENT)  # that were not 0
-        # A trajectory's controller begins at rest, and efforts of 0 may let an arm fall.
-        bare = what.field == "velocities" and messages.kind != JointTrajectorySink.kind
-        self._bare = self._flows and bare
+        self._sent: deque[bytes] = deque(maxlen=LAST_SENT)  # commands that were not 0, until they come back
+        self._velocities = self._flows and what.field == "velocities"  # efforts of 0 may let an arm fall
         self._zero_s: float | None = None  # from when on a last velocity or effort of 0 is repeated
         self._moved_s = -math.inf  # when another program moved the robot
+        self._left = False  # another's goal has the controller, or may
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
         self._there: set[bytes] = set()  # subscriptions of other nodes then
@@ -160,7 +159,10 @@ class TopicSink:
             action = self._messages.action(message, self._what.names, self._what.field)
         except ValueError:  # this node sends no such message
             action = np.full(1, np.nan)
-        if action.any() and not any(np.array_equal(action, sent) for sent in list(self._sent)):
+        own = next((sent for sent in self._sent if action.tobytes() == sent), None)
+        if own is not None:
+            self._sent.remove(own)  # each comes back once
+        elif action.any():
             now_s = self._moved_s = time.monotonic()
             repeating = self._zero_s is not None and now_s < self._zero_s + REPEATED_S
             self.drives, self.theirs = False, True
@@ -175,7 +177,7 @@ class TopicSink:
             self._there = set(there)
             if there - before and not self.drives:  # a base that comes back may still move, by whomever
                 now_s = time.monotonic()
-                if self._bare:
+                if self._velocities and not self._left:
                     self._zero_s = max(now_s, self._moved_s + REPEATED_S)
                 elif self._zero_s is not None:
                     self._zero_s = now_s
@@ -203,6 +205,7 @@ class TopicSink:
                 self._node.destroy_subscription(self._heard)
             self._out, self._heard, self._there, self._matched, self._seen = None, None, set(), 0, 0
             self.drives, self.theirs, self._zero_s, self._moved_s = False, True, None, -math.inf
+            self._left = False
             self._unacked_s = math.inf
 
     def leave(self, stops: bool, theirs: bool = False) -> None:
@@ -214,7 +217,7 @@ class TopicSink:
         if stops and self._what.field != "positions":
             self._stop()
         if theirs:
-            self.drives, self.theirs, self._zero_s = False, True, None
+            self.drives, self.theirs, self._left, self._zero_s = False, True, True, None
 
     def repeat_zero(self) -> None:
         """Send a last velocity or effort of 0 again, for a second at least and until it has arrived."""
@@ -279,8 +282,9 @@ class TopicSink:
             self._matched = self._out.get_subscription_count()
             self.followed.note_command(stamp_ns)
             if self._flows and command.any():
-                self._sent.append(command.copy())
-                self.drives, self.theirs, self._zero_s = what.field == "velocities", False, None
+                self._sent.append(np.asarray(command, dtype=np.float64).tobytes())
+                self.drives, self.theirs, self._zero_s = self._velocities, False, None
+                self._left = False
             elif self._flows and not self.theirs:
                 self.drives, self._zero_s = False, self._zero_s or time.monotonic()
             self._out.publish(messages.message(sent, new_message))
