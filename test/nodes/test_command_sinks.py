@@ -252,11 +252,14 @@ def test_who_commanded_a_motion_last_has_to_stop_it() -> None:
         (0.5, FRAME, True),
         (0.0, FRAME, True),
         (0.7, FRAME, False),
-        (0.0, "odom", False),
+        (0.0, "odom", True),
+        (0.5, "odom", False),
     ):
         for x in (0.5, 0.0):
             sink.send(np.full(2, x), 0)
         assert repeats()
+        if (heard, frame) != (0.5, FRAME):
+            hear(0.5)  # each of its own comes back once
         hear(heard, frame)
         assert (repeats(), sink.theirs) == (ours, not ours)
         sink.send(np.zeros(2), 0)

@@ -35,10 +35,10 @@ class TwistSink(MessageSink):
         return message
 
     def action(self, message: Any, names: Sequence[str], field: str) -> np.ndarray:
-        if message.header.frame_id != self.frame_id:
-            raise ValueError(f"header.frame_id: {message.header.frame_id!r}, must be {self.frame_id!r}")
         twist = message.twist
         values = {axis: getattr(getattr(twist, axis[:-2]), axis[-1]) for axis in AXES}
+        if message.header.frame_id != self.frame_id and any(values.values()):  # 0 is 0 in any frame
+            raise ValueError(f"header.frame_id: {message.header.frame_id!r}, must be {self.frame_id!r}")
         for name, value in values.items():
             if name not in names and value != 0.0:
                 raise ValueError(f"twist.{name}: {value}, must be 0: it is not commanded")
