@@ -167,7 +167,8 @@ def sink_to(
     what, node = Commanded.alike(names, field), Mock()
     node.get_clock().now().nanoseconds = 1
     out.get_subscription_count.return_value = 1
-    node.get_subscriptions_info_by_topic.return_value = [taker("base", reliability)]
+    node.get_subscriptions_info_by_topic.return_value = [taker("base", reliability), taker("policy")]
+    node.get_publishers_info_by_topic.return_value = [taker("policy")]  # commands, hears others
     messages = message_sink(INTERFACES[kind], what, {"frame_id": FRAME})
     sink = TopicSink(node, "command", what, messages, PERIOD_S, ExitStack())
     sink._out, sink.theirs = out, False
@@ -230,6 +231,17 @@ def test_a_last_zero_is_repeated_until_it_arrives_and_to_who_comes(
         assert (repeats(0.9), repeats(0.2)) == (news, False)
     sink.leave(False)
     assert not repeats(0.0, acked=False)
+
+
+def test_a_topic_that_may_not_be_heard_is_not_commanded() -> None:
+    sink = sink_to(Mock())
+    node: Any = sink._node
+    node.resolve_topic_name.return_value = "/r1/cmd_vel"
+    node.create_subscription.side_effect = RuntimeError
+    sink._out = None
+    with pytest.raises(ValueError, match=r"^/r1/cmd_vel: .* allow it in the SROS 2 policy"):
+        sink.open()
+    node.create_publisher.assert_not_called()
 
 
 def test_who_commanded_a_motion_last_has_to_stop_it() -> None:

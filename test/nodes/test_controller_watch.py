@@ -23,6 +23,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.nodes.common.graph import UNKNOWN
 from adahi_ros.nodes.robot import command_sinks, controller_watch
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.controller_watch import PARTICIPANT
@@ -340,7 +341,7 @@ def test_a_restarted_controller_is_noticed_before_its_name_is_known(
     found = {old: "/arm_controller"}
     publishes = {"/arm_controller/controller_state": {state: "/unknown"}, "/joint_states": {}}
     with watching(monkeypatch, found, publishes) as (watch, said, left):
-        found[new] = f"/{controller_watch.UNKNOWN}"
+        found[new] = f"/{UNKNOWN}"
         for _ in range(3):  # a look follows each change
             watch.compare_subscriptions()
         assert left == ([] if recorder else [False])

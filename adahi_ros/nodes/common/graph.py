@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
 from rclpy.node import Node
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from adahi_ros.contract.published import Endpoint
+
+UNKNOWN = "_NODE_NAME_UNKNOWN_"  # until DDS has discovered an endpoint's node
 
 
 def publishers_of(node: Node, topic: str, kind: str = "") -> dict[bytes, str]:
@@ -27,9 +30,15 @@ def publishers_of(node: Node, topic: str, kind: str = "") -> dict[bytes, str]:
 
 
 def subscriptions_of(node: Node, topic: str) -> dict[bytes, str]:
-    """Return the node name, with its namespace, of each other node's subscription of a topic, by GID."""
-    found = {bytes(each.endpoint_gid): node_of(each) for each in node.get_subscriptions_info_by_topic(topic)}
-    return {gid: name for gid, name in found.items() if name != node.get_fully_qualified_name()}
+    """Return the node name, with its namespace, of each of `takers`, by GID."""
+    return {bytes(each.endpoint_gid): node_of(each) for each in takers(node, topic)}
+
+
+def takers(node: Node, topic: str) -> list[TopicEndpointInfo]:
+    """Return the subscriptions of a resolved topic, but of nodes that publish it, too: these hear others."""
+    publish = {node_of(each) for each in node.get_publishers_info_by_topic(topic)}
+    found = node.get_subscriptions_info_by_topic(topic)
+    return [each for each in found if node_of(each) not in publish or each.node_name == UNKNOWN]
 
 
 def node_of(endpoint: TopicEndpointInfo) -> str:
@@ -38,8 +47,8 @@ def node_of(endpoint: TopicEndpointInfo) -> str:
 
 
 def endpoints(node: Node, kinds: Collection[str], subscriptions: bool = False) -> dict[str, list[Endpoint]]:
-    """Return the publishers, or the subscriptions, of each topic that has one of these message types."""
-    found = node.get_subscriptions_info_by_topic if subscriptions else node.get_publishers_info_by_topic
+    """Return the publishers, or the `takers`, of each topic that has one of these message types."""
+    found = partial(takers, node) if subscriptions else node.get_publishers_info_by_topic
     return {
         topic: [_endpoint(each) for each in found(topic)]
         for topic, its_kinds in node.get_topic_names_and_types()

@@ -129,7 +129,7 @@ class CommandPublisher:
         """Prepare to send commands.
 
         Raises:
-            ValueError: another program commands the arm; names it.
+            ValueError: another program commands the arm; names it. Or see `TopicSink.open`.
         """
         self.others.check()
         for topic in self._topics:

@@ -22,7 +22,7 @@ from adahi_ros.contract.sinks import SINKS, message_sink
 from adahi_ros.contract.sinks.interface import ActionSink, Command, MessageSink
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.core.command_curve import Curve
-from adahi_ros.nodes.common.graph import node_of, subscriptions_of
+from adahi_ros.nodes.common.graph import subscriptions_of, takers
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
@@ -124,17 +124,24 @@ class TopicSink:
         A simulator in lockstep may subscribe later: it waits for the commands. It is not a lifecycle
         publisher: a robot that is deactivated in motion still has to stop. It exists only while commands may
         come, because a publisher on this topic keeps other nodes from being active.
+
+        Raises:
+            ValueError: this node may not hear what is commanded.
         """
         if self._out is not None:
             return
+        if self._flows:
+            try:
+                self._heard = self._node.create_subscription(self._kind, self.topic, self._received, HEARD)
+            except RuntimeError:
+                name = self._node.resolve_topic_name(self.topic)
+                raise ValueError(f"{name}: cannot be subscribed to; allow it in the SROS 2 policy") from None
         out = self._out = self._node.create_publisher(
             self._kind,
             self.topic,
             command_qos(),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
-        if self._flows:
-            self._heard = self._node.create_subscription(self._kind, self.topic, self._received, HEARD)
         end_s = time.monotonic() + LONGEST_MATCH_S
         count = partial(self._node.count_subscribers, out.topic_name)
         while count() <= self._flows and not self._lockstep and time.monotonic() < end_s:
@@ -230,9 +237,8 @@ class TopicSink:
     @property
     def _reliable(self) -> bool:
         """Whether every subscription acknowledges."""
-        found, own = self._node.get_subscriptions_info_by_topic, self._node.get_fully_qualified_name()
-        theirs = (each for each in found(self._out.topic_name) if node_of(each) != own)
-        return all(each.qos_profile.reliability == ReliabilityPolicy.RELIABLE for each in theirs)
+        found = takers(self._node, self._out.topic_name)
+        return all(each.qos_profile.reliability == ReliabilityPolicy.RELIABLE for each in found)
 
     def _stop(self) -> None:
         self.send(np.zeros(len(self._what.names)), 0)

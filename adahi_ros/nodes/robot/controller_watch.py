@@ -14,14 +14,13 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
-from adahi_ros.nodes.common.graph import publishers_of, subscriptions_of
+from adahi_ros.nodes.common.graph import UNKNOWN, publishers_of, subscriptions_of
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.robot.command_sinks import MATCHED_S
 from adahi_ros.nodes.robot.other_publishers import TRAJECTORY
 from adahi_ros.safety.controller_report import ControllerReport
 
-UNKNOWN = "_NODE_NAME_UNKNOWN_"  # until DDS has discovered the subscription's node
 STATE_TOPIC = "controller_state"
 STATE = "control_msgs/msg/JointTrajectoryControllerState"
 PARTICIPANT = 12  # leading bytes of a GID, which a process has in all
