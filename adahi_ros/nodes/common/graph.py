@@ -35,7 +35,7 @@ def subscriptions_of(node: Node, topic: str) -> dict[bytes, str]:
 
 
 def takers(node: Node, topic: str) -> list[TopicEndpointInfo]:
-    """Return the subscriptions of a resolved topic, but of nodes that publish it, too: these hear others."""
+    """Return the subscriptions of a resolved topic, but of nodes that publish it, too: they watch others."""
     publish = {node_of(each) for each in node.get_publishers_info_by_topic(topic)}
     found = node.get_subscriptions_info_by_topic(topic)
     return [each for each in found if node_of(each) not in publish or each.node_name == UNKNOWN]

@@ -126,7 +126,7 @@ class TopicSink:
         come, because a publisher on this topic keeps other nodes from being active.
 
         Raises:
-            ValueError: this node may not hear what is commanded.
+            ValueError: this node may not subscribe to what is commanded.
         """
         if self._out is not None:
             return
