@@ -14,6 +14,7 @@ GONE = {
     **dict.fromkeys(("visual_cache", "encoder_cache"), "kind: cached for a target of tokens"),
     "switched": "kind: widths for policies of tokens",
     "chunk": "the proposer token_chunk",
+    **dict.fromkeys(("retrieval", "prefix"), "the method heisd"),
     **dict.fromkeys(("committee", "adahi lab committee"), "the engine cosine of a verifier"),
     "attested": "start_condition: {name: keys}",
     **dict.fromkeys(("adahi train gate", "adahi gate"), "the gate expected_error or online"),

@@ -236,12 +236,14 @@ def test_a_last_zero_is_repeated_until_it_arrives_and_to_who_comes(
 def test_a_topic_that_may_not_be_heard_is_not_commanded() -> None:
     sink = sink_to(Mock())
     node: Any = sink._node
-    node.resolve_topic_name.return_value = "/r1/cmd_vel"
+    out = node.create_publisher.return_value
+    out.topic_name = "/r1/cmd_vel"
     node.create_subscription.side_effect = RuntimeError
     sink._out = None
     with pytest.raises(ValueError, match=r"^/r1/cmd_vel: .* allow it in the SROS 2 policy"):
         sink.open()
-    node.create_publisher.assert_not_called()
+    node.destroy_publisher.assert_called_once_with(out)
+    assert sink._out is None
 
 
 def test_who_commanded_a_motion_last_has_to_stop_it() -> None:
@@ -273,7 +275,7 @@ def test_who_commanded_a_motion_last_has_to_stop_it() -> None:
         if (heard, frame) != (0.5, FRAME):
             hear(0.5)  # each of its own comes back once
         hear(heard, frame)
-        assert (repeats(), sink.theirs) == (ours, not ours)
+        assert (repeats(), sink.theirs, sink._zero_s is None) == (ours, not ours, not ours)
         sink.send(np.zeros(2), 0)
         assert repeats() == ours
     sink.send(np.full(2, 0.5), 0)

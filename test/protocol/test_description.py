@@ -113,7 +113,7 @@ def test_a_rule_that_this_robot_cannot_use_is_a_mismatch(monkeypatch: pytest.Mon
         (
             described(acceptance="guess"),
             "acceptance: 'guess', must be one of blocks, compensated, distance, hidden_states, likeliest, "
-            "replace, rest_by_target, speculative",
+            "next_token, replace, rest_by_target, speculative",
         ),
         (described(history=0), "history: the target's is 0, must be from 1 to 64"),
         (described(history=65), "history: the target's is 65, must be from 1 to 64"),

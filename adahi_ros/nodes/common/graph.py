@@ -30,8 +30,10 @@ def publishers_of(node: Node, topic: str, kind: str = "") -> dict[bytes, str]:
 
 
 def subscriptions_of(node: Node, topic: str) -> dict[bytes, str]:
-    """Return the node name, with its namespace, of each of `takers`, by GID."""
-    return {bytes(each.endpoint_gid): node_of(each) for each in takers(node, topic)}
+    """Return the full node name of each other node's subscription, by GID: of `takers`, if there are any."""
+    found = takers(node, topic) or node.get_subscriptions_info_by_topic(topic)  # a bridge is no taker
+    names = {bytes(each.endpoint_gid): node_of(each) for each in found}
+    return {gid: name for gid, name in names.items() if name != node.get_fully_qualified_name()}
 
 
 def takers(node: Node, topic: str) -> list[TopicEndpointInfo]:

@@ -280,8 +280,8 @@ class CommandPublisher:
         """Send a topic nothing until motion begins; but brake velocities that its controller follows.
 
         Where it follows none, they are 0 at once: another program may still follow them. Without `stops`, or
-        where another program commands it, nothing is sent. For `misses_s` its controller may miss commands:
-        motion begins later.
+        where another program has moved it last, or may have, nothing is sent. For `misses_s` its controller
+        may miss commands: motion begins later.
         """
         if topic in self._joints:
             entries = np.isin(self._names, self._joints[topic])

@@ -63,6 +63,8 @@ class OpenSink(Protocol):
 class TopicSink:
     """Publishes each command with the current time as its stamp, while it is open.
 
+    To know who has to stop the robot, it subscribes to velocities and efforts, too.
+
     `DraftStatus` names the observation. Only in lockstep do commands have the observation's stamp.
 
     Args:
@@ -108,6 +110,7 @@ class TopicSink:
         self._velocities = self._flows and what.field == "velocities"  # efforts of 0 may let an arm fall
         self._zero_s: float | None = None  # from when on a last velocity or effort of 0 is repeated
         self._moved_s = -math.inf  # when another program moved the robot
+        self._owed = False  # the 0 is for a new subscription
         self._left = False  # another's goal has the controller, or may
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
@@ -130,18 +133,20 @@ class TopicSink:
         """
         if self._out is not None:
             return
-        if self._flows:
-            try:
-                self._heard = self._node.create_subscription(self._kind, self.topic, self._received, HEARD)
-            except RuntimeError:
-                name = self._node.resolve_topic_name(self.topic)
-                raise ValueError(f"{name}: cannot be subscribed to; allow it in the SROS 2 policy") from None
-        out = self._out = self._node.create_publisher(
+        out = self._node.create_publisher(
             self._kind,
             self.topic,
             command_qos(),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
+        if self._flows:
+            try:
+                self._heard = self._node.create_subscription(self._kind, self.topic, self._received, HEARD)
+            except RuntimeError:
+                self._node.destroy_publisher(out)
+                text = f"{out.topic_name}: cannot be subscribed to; allow it in the SROS 2 policy"
+                raise ValueError(text) from None
+        self._out = out
         end_s = time.monotonic() + LONGEST_MATCH_S
         count = partial(self._node.count_subscribers, out.topic_name)
         while count() <= self._flows and not self._lockstep and time.monotonic() < end_s:
@@ -173,7 +178,7 @@ class TopicSink:
             now_s = self._moved_s = time.monotonic()
             repeating = self._zero_s is not None and now_s < self._zero_s + REPEATED_S
             self.drives, self.theirs = False, True
-            self._zero_s = now_s + REPEATED_S if repeating else None
+            self._zero_s = now_s + REPEATED_S if repeating and self._owed else None
 
     def count_subscriptions(self) -> bool:
         """Note, and return, whether there are new subscriptions; called every period."""
@@ -185,7 +190,7 @@ class TopicSink:
             if there - before and not self.drives:  # a base that comes back may still move, by whomever
                 now_s = time.monotonic()
                 if self._velocities and not self._left:
-                    self._zero_s = max(now_s, self._moved_s + REPEATED_S)
+                    self._owed, self._zero_s = True, max(now_s, self._moved_s + REPEATED_S)
                 elif self._zero_s is not None:
                     self._zero_s = now_s
         if new:
@@ -212,14 +217,17 @@ class TopicSink:
                 self._node.destroy_subscription(self._heard)
             self._out, self._heard, self._there, self._matched, self._seen = None, None, set(), 0, 0
             self.drives, self.theirs, self._zero_s, self._moved_s = False, True, None, -math.inf
-            self._left = False
+            self._left = self._owed = False
+            self._sent.clear()
             self._unacked_s = math.inf
 
     def leave(self, stops: bool, theirs: bool = False) -> None:
-        """Send nothing more: the controller has ended, is another, or has another's goal: it is `theirs`.
+        """Send no more motion: the controller has ended, is another, or has another's goal: it is `theirs`.
 
-        `stops` sends velocities or efforts of 0 first.
+        `stops` sends velocities or efforts of 0 first, again and again unless it is theirs.
         """
+        if self._out is None:
+            return
         self._zero_s = None
         if stops and self._what.field != "positions":
             self._stop()
@@ -290,7 +298,7 @@ class TopicSink:
             if self._flows and command.any():
                 self._sent.append(np.asarray(command, dtype=np.float64).tobytes())
                 self.drives, self.theirs, self._zero_s = self._velocities, False, None
-                self._left = False
+                self._left = self._owed = False
             elif self._flows and not self.theirs:
                 self.drives, self._zero_s = False, self._zero_s or time.monotonic()
             self._out.publish(messages.message(sent, new_message))

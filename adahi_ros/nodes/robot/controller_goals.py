@@ -71,15 +71,13 @@ class ControllerGoals:
             return
         self._changed[action]()
 
-    def executing(self, controller: str = "") -> str:
-        """Return what executes, on a controller if one is named, and for which client; empty for nothing.
+    def executing(self) -> str:
+        """Return what executes, and for which client; empty for nothing.
 
         Calls ask controllers that have a goal again, so only a later call knows that one has ended.
         """
         now_s = time.monotonic()
         for action, came_s in list(self._came_s.items()):
-            if controller and action != controller + FOLLOW:
-                continue
             asked_s = self._asked_s[action]
             if asked_s > came_s and now_s - asked_s > ANSWER_S:
                 del self._came_s[action]  # the controller ended with it

@@ -73,7 +73,8 @@ class NodePlaces(Places):
         super().__init__(len(drafters))
         self._target, self._warn = target, warn
         assert target.signature.codes is not None
-        self._sender = Sender.of_new_start("", "", target.signature.codes.fingerprint)
+        self._fingerprint = target.signature.codes.fingerprint
+        self._sender = Sender.of_new_start("", "", self._fingerprint)
         self._node = Node("cosine", use_global_arguments=False)
         self._clients = [VerifierClients(self._node, reliability, each) for each in drafters]
         self._drafts: list[Signature | None] = [None for _ in drafters]
@@ -161,10 +162,11 @@ class NodePlaces(Places):
 
     def _described(self, drafter: int, call: RosFuture) -> None:
         described = from_described(0, call.result())
-        if described.description is None:
-            self.lost(drafter, described.fault)
+        draft = None if described.description is None else described.description.signature
+        if draft is None or draft.codes is None or draft.codes.fingerprint != self._fingerprint:
+            self.lost(drafter, described.fault or "its tokens are not the target's")
         else:
-            self._drafts[drafter], self.present[drafter] = described.description.signature, True
+            self._drafts[drafter], self.present[drafter] = draft, True
 
 
 class CosineVerifier:

@@ -24,7 +24,7 @@ class SelfCorrectingProposer(Proposer):
 
     Raises:
         ValueError: no file is given.
-        CheckpointError: it cannot be read, or it is for another draft.
+        CheckpointError: it cannot be read, or is for a draft that sees or does something else.
     """
 
     policy: Policy
