@@ -109,6 +109,11 @@ def test_two_robots_do_as_with_the_target_alone() -> None:
     )
     robot, _ = node_parameters(name, task, files, calibration, deadline_s, lockstep=True)
     waiting = {"safety.hold_after_s": 60.0, "command.lockstep": True, "safety.require_enable": False}
+    bench, worlds = (
+        Comparison(task, files, calibration, seed).bench(),
+        {each: make(task) for each in episodes},
+    )
+    logs = {each: method.run(bench, worlds[each], seed, [episode]) for each, episode in episodes.items()}
     service, way = replace(SERVICE, pass_s=0.0), Way(routed=True, selected=2, pipelined=True)
     with serving_nodes([TOKENS / "draft"] * 2, TOKENS / "target", way, service, tuple(episodes)) as nodes:
         steps: dict[str, list[DraftStatus]] = {each: [] for each in episodes}
@@ -128,13 +133,15 @@ def test_two_robots_do_as_with_the_target_alone() -> None:
             for each in episodes:
                 assert nodes.observer.change_state(f"/{each}/draft_policy", label, 180.0)
         nodes.observer.wait_until(lambda: all(ended.values()), 300.0, "episodes")
+        wanted = {each: len(log.action) for each, log in logs.items()}  # a status may come after the result
+        nodes.observer.wait_until(
+            lambda: all(len(steps[each]) >= wanted[each] for each in episodes), 60.0, "statuses"
+        )
         verifier = nodes.processes.all[2].output
     assert "left out" not in verifier
-    for each, episode in episodes.items():
-        alone = make(task)
-        log = method.run(Comparison(task, files, calibration, seed).bench(), alone, seed, [episode])
+    for each, alone in worlds.items():
         records = [from_status(message) for message in steps[each]]
         limits = np.array([alone.spec.action_low, alone.spec.action_high], np.float32)
-        executed = np.clip(log.action[:, 0], *limits)
+        executed = np.clip(logs[each].action[:, 0], *limits)
         np.testing.assert_array_equal(np.array([row.action for row in records], np.float32), executed)
         assert ended[each][0].success == alone.success[0]
