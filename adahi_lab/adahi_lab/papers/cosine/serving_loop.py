@@ -137,15 +137,24 @@ class ServingLoop:
         self._events.put(None)
         self._thread.join()
         self._drafter.shutdown(wait=True)
-        for robot in self._serving.robots.values():
-            for chunk in robot.texts:
-                chunk.found.set_exception(TargetUnavailableError("target: its verifier was ended"))
 
     def _run(self) -> None:
         while (event := self._events.get()) is not None:
-            event()
-            if self._events.empty():
-                self._continue()
+            try:
+                event()
+                if self._events.empty():
+                    self._continue()
+            except Exception as error:  # noqa: BLE001  no chunk may wait for ever
+                self._end_all(f"its drafts failed: {error!r}")
+        self._end_all("its verifier was ended")
+
+    def _end_all(self, why: str) -> None:
+        self._ready, self._verifying, self._drafting = [], [], False
+        while robots := list(self._serving.robots.values()):
+            for robot in robots:
+                chunk = self._serving.end(robot, 0.0)[0]
+                chunk.found.set_exception(TargetUnavailableError(f"target: {why}"))
+        self._serving.waiting.clear()
 
     def _continue(self) -> None:
         if self._ready and not self._verifying:
@@ -159,9 +168,10 @@ class ServingLoop:
         group, self._drafting = self._serving.group(), True
         busy_s = max(0.0, self._until_s - time.monotonic()) if self._verifying else 0.0
         drafted = self._drafter.submit(self._draft, group, busy_s)
-        drafted.add_done_callback(lambda _: self._events.put(partial(self._drafted, group)))
+        drafted.add_done_callback(lambda found: self._events.put(partial(self._drafted, group, found)))
 
-    def _drafted(self, group: list[Robot[LiveChunk]]) -> None:
+    def _drafted(self, group: list[Robot[LiveChunk]], found: Future[None]) -> None:
+        found.result()
         self._ready, self._drafting = self._ready + group, False
 
     def _verify(self) -> None:

@@ -209,7 +209,7 @@ class CosineEngine(EngineSource):
     drafters: tuple[str, ...] = argument((), "Namespaces of the drafters' nodes, such as /drafter_0")
     robots: int = argument(16, "Robots that are decoded at once", 1, 1024)
     routed: bool = argument(True, "Choose drafters by what was kept; else each robot has one at random")
-    fused: int = argument(2, "Most drafters that work on one robot", 1, 64)
+    fused: int = argument(2, "Most drafters that work on one robot, of those there are", 1, 64)
     pipelined: bool = argument(True, "Draft for one half of the robots while the other half is verified")
     tokens: int = argument(0, "Drafted tokens per verification; 0 adapts them to the load", 0, 64)
 

@@ -148,6 +148,15 @@ def test_a_failed_pass_ends_its_chunks_alone(loop: ServingLoop, places: Counting
     assert tokens(asked(loop, "a")) == list(range(LENGTH))
 
 
+def test_a_failure_of_its_own_ends_the_chunks_at_hand(loop: ServingLoop, places: CountingPlaces) -> None:
+    reply, places.draft = places.draft, lambda _, asks: asks[len(asks)]  # type: ignore
+    for chunk in [asked(loop, robot) for robot in "aab"]:
+        with pytest.raises(TargetUnavailableError, match="its drafts failed: KeyError"):
+            tokens(chunk)
+    places.draft = reply
+    assert tokens(asked(loop, "a")) == list(range(LENGTH))
+
+
 def test_the_end_leaves_no_chunk_without_a_result(places: CountingPlaces) -> None:
     loop = ServingLoop(places, COSINE, SERVICE)
     chunk = asked(loop, "a")
