@@ -53,12 +53,14 @@ class Agent:
 
     Attributes:
         mean, scale: (S,) of what it saw in its training.
+        action_scale: (A,) of its actions.
         weight_0, bias_0, weight_1, bias_1, weight_2, bias_2: (W, S + 6 A + 1), (W,), (W, W), (W,),
             (6 A, W) and (6 A,) of its layers.
     """
 
     mean: np.ndarray
     scale: np.ndarray
+    action_scale: np.ndarray
     weight_0: np.ndarray
     bias_0: np.ndarray
     weight_1: np.ndarray
@@ -134,7 +136,8 @@ def load_agent(path: Path, robot: Signature) -> Agent:
     def sizes(shapes: Shapes) -> Shapes:
         seen = robot.history * robot.observation_dim + robot.goal_dim
         out, wide = robot.action_dim * (1 + WORDS), shapes.get("bias_0", (1,))[0]
-        read = {"mean": (seen,), "scale": (seen,), "weight_0": (wide, seen + out + 1), "bias_0": (wide,)}
+        read: Shapes = {"mean": (seen,), "scale": (seen,), "action_scale": (robot.action_dim,)}
+        read |= {"weight_0": (wide, seen + out + 1), "bias_0": (wide,)}
         return read | {"weight_1": (wide, wide), "bias_1": (wide,), "weight_2": (out, wide), "bias_2": (out,)}
 
     return Agent(**read_arrays(path, "an agent for this robot", sizes))

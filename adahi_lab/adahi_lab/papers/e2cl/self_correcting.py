@@ -40,4 +40,4 @@ class SelfCorrectingProposer(Proposer):
     def propose(self, context: ProposerContext) -> Proposal:
         """See `Proposer`."""
         actions, error = self._agent.act(seen_in(context.observations), self.rounds, self.otherwise == PLAN)
-        return Proposal((actions * self.policy.action_scale).astype("float32")[:, None], expected_error=error)
+        return Proposal((actions * self._agent.action_scale).astype("float32")[:, None], expected_error=error)

@@ -96,12 +96,13 @@ def explored(
     return Lessons(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def fitted(plans: Lessons, lessons: Lessons, seed: int) -> Agent:
+def fitted(plans: Lessons, lessons: Lessons, action_scale: np.ndarray, seed: int) -> Agent:
     """Return an agent that plans and, after exploration, foresees feedback and corrects by it.
 
     Args:
         plans: to learn planning from.
         lessons: to learn feedback and corrections from; none before exploration.
+        action_scale: (A,) of their actions.
         seed: of weights and batches.
     """
     everything = np.concatenate([plans.seen, lessons.seen])
@@ -139,7 +140,7 @@ def fitted(plans: Lessons, lessons: Lessons, seed: int) -> Agent:
         return loss
 
     fit(network, loss_of, DRAWN, FIT, Run(seed))
-    return Agent(mean, spread, *(part.detach().numpy() for part in network.parameters()))
+    return Agent(mean, spread, action_scale, *(part.detach().numpy() for part in network.parameters()))
 
 
 def quality(agent: Agent, data: Lessons) -> Figures:
@@ -171,10 +172,11 @@ def train_feedback(
     """
     if any(sum(counts) < HELD_OUT for counts in rounds):
         raise ValueError(f"guided, free: {rounds[0]}, must be {HELD_OUT} episodes at least")
-    plans = demonstrated(data, known.draft.signature.history, known.draft.action_scale)
+    scale = known.draft.action_scale
+    plans = demonstrated(data, known.draft.signature.history, scale)
     found: list[Lessons] = [plans.rows(np.zeros(len(plans), bool))]
     figures: Figures = {}
-    agent = fitted(plans, found[0], seed)
+    agent = fitted(plans, found[0], scale, seed)
     numbers = iter(lesson_episodes(sum(map(sum, rounds)), FIRST_EPISODE))
     for counts in rounds:
         for count, guided in zip(counts, (True, False), strict=True):
@@ -184,6 +186,6 @@ def train_feedback(
         test = lessons.episode % HELD_OUT == 0
         learned = lessons.rows(~test)
         replies = [learned.without_action()] if dagger else []
-        agent = fitted(Lessons.joined([plans, *replies]), learned, seed)
+        agent = fitted(Lessons.joined([plans, *replies]), learned, scale, seed)
         figures = quality(agent, lessons.rows(test))
     return agent, figures

@@ -43,8 +43,8 @@ def agent_for(draft: Policy, right_from: float) -> Agent:
     first[0, sees], bias[:ACTS] = STEEP, 1.0
     last[ACTS + RIGHT], last[ACTS + ABOVE] = STEEP, -STEEP
     bias[ACTS + WORDS + RIGHT] = STEEP
-    ones = np.ones(sees)
-    return Agent(0 * ones, ones, first, np.array([-STEEP * right_from]), second, np.zeros(1), last, bias)
+    seen, first_bias = (np.zeros(sees), np.ones(sees), draft.action_scale), np.array([-STEEP * right_from])
+    return Agent(*seen, first, first_bias, second, np.zeros(1), last, bias)
 
 
 def context(draft: Policy) -> ProposerContext:

@@ -68,7 +68,7 @@ def test_replies_are_plans_only_for_dagger(policies: Policies, data: Trajectorie
 @pytest.mark.timeout(300)
 def test_who_acts_in_exploration(policies: Policies, data: Trajectories) -> None:
     plans = demonstrated(data, policies.draft.signature.history, policies.draft.action_scale)
-    agent = fitted(plans, plans.rows(np.zeros(len(plans), bool)), 0)
+    agent = fitted(plans, plans.rows(np.zeros(len(plans), bool)), policies.draft.action_scale, 0)
     guided, free = (explored("ball", policies, 0, range(4), led, agent) for led in (True, False))
     assert not np.array_equal(guided.seen[40:60], free.seen[40:60])
     np.testing.assert_array_equal(guided.seen[0], free.seen[0])
