@@ -68,7 +68,7 @@ class Client:
         """Wait until the policy is active; a goal that ends sooner shows why."""
         over = handle.get_result_async()
         self.stage.wait(lambda: over.done() or self.stage.state() == "active", "that it is active")
-        assert not over.done(), over.result()
+        assert not over.done(), over.result().result.error_msg
 
     def result_of(self, handle: Any) -> tuple[int, Any]:
         return self.result(handle.get_result_async())
