@@ -281,6 +281,11 @@ class Heartbeat:
         self._received_s: float | None = None  # when the newest heartbeat arrived
         self._silent_s: float | None = None  # when a silence was seen first
 
+    @property
+    def judges(self) -> bool:
+        """Whether the node acts."""
+        return self._began_s is not None
+
     def begin(self, since_s: float, now_s: float) -> None:
         """Start judging: the node acts.
 

@@ -168,7 +168,7 @@ def sink_to(
     node.get_clock().now().nanoseconds = 1
     out.get_subscription_count.return_value = 1
     node.get_subscriptions_info_by_topic.return_value = [taker("base", reliability), taker("policy")]
-    node.get_publishers_info_by_topic.return_value = [taker("policy")]  # commands, hears others
+    node.get_service_names_and_types_by_node = lambda name, _: [("/policy/set_enabled", name)]
     messages = message_sink(INTERFACES[kind], what, {"frame_id": FRAME})
     sink = TopicSink(node, "command", what, messages, PERIOD_S, ExitStack())
     sink._out, sink.theirs = out, False
@@ -305,6 +305,7 @@ def test_a_base_that_comes_back_is_stopped_once_others_command_no_more(
     now_s += 0.1
     node.get_subscriptions_info_by_topic.return_value = [taker("base_2")]
     sink.count_subscriptions()
+    sink.leave(True)  # its controller started
     sent = out.publish.call_count
     for passed_s, zeros in ((0.0, 0), (0.8, 0), (0.2, 1), (0.8, 1), (0.2, 0)):
         now_s += passed_s

@@ -306,9 +306,8 @@ def test_a_base_is_braked_where_another_controller_is_off(off: str, left: list[t
     assert found == left
 
 
-@pytest.mark.parametrize("theirs", [False, True])
-def test_a_controller_that_others_command_gets_no_zero(theirs: bool) -> None:
-    sink = Mock(topic=TOPIC, theirs=theirs)
+def test_a_controller_that_ends_gets_a_zero_but_not_for_a_goal() -> None:
+    sink = Mock(topic=TOPIC)
     publisher: Any = Mock(_joints={TOPIC: JOINTS}, _topics=[sink], _names=JOINTS)
     publisher._node.resolve_topic_name = str
     publisher._named.return_value = [sink]
@@ -316,7 +315,7 @@ def test_a_controller_that_others_command_gets_no_zero(theirs: bool) -> None:
     CommandPublisher._leave(publisher, TOPIC, stops=False)  # a goal of another program begins
     publisher.guard.active = publisher.guard.moving = publisher.guard.holding = publisher._sinks = []
     CommandPublisher._publish(publisher, Outgoing())
-    assert sink.mock_calls == [call.leave(not theirs), call.leave(False), call.close()]
+    assert sink.mock_calls == [call.leave(True), call.leave(False), call.close()]
 
 
 @pytest.mark.parametrize("drives", [False, True])

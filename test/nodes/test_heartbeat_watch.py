@@ -95,6 +95,20 @@ def test_after_an_end_the_next_runner_counts(runners: Runners) -> None:
     runners.beat(until=lambda: runners.silences)
 
 
+def test_the_next_runner_may_end_as_soon_as_the_node_acts(
+    runners: Runners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = runners.watch
+    for runner, acting in ((b"first", 1), (b"second", 0)):
+        monkeypatch.setattr(watch._watch, "knows", lambda _, runner=runner: runner)
+        for begin in (lambda: watch.begin(time.monotonic()), lambda: None)[: 1 + acting]:
+            watch._received(Empty(), {"received_timestamp": time.time_ns()})
+            begin()
+        runners.beat(until=lambda: runners.silences)
+        watch.end()
+        runners.silences.clear()
+
+
 def test_a_heartbeat_that_comes_while_the_node_is_cleaned_up_is_ignored(observer: Observer) -> None:
     with ExitStack() as opened:
         watch = HeartbeatWatch(observer.node, TIMEOUT_S, lambda text: None, opened)

@@ -30,17 +30,21 @@ def publishers_of(node: Node, topic: str, kind: str = "") -> dict[bytes, str]:
 
 
 def subscriptions_of(node: Node, topic: str) -> dict[bytes, str]:
-    """Return the full node name of each other node's subscription, by GID: of `takers`, if there are any."""
-    found = takers(node, topic) or node.get_subscriptions_info_by_topic(topic)  # a bridge is no taker
-    names = {bytes(each.endpoint_gid): node_of(each) for each in found}
-    return {gid: name for gid, name in names.items() if name != node.get_fully_qualified_name()}
+    """Return the full node name of each of the `takers`, by GID."""
+    return {bytes(each.endpoint_gid): node_of(each) for each in takers(node, topic)}
 
 
 def takers(node: Node, topic: str) -> list[TopicEndpointInfo]:
-    """Return the subscriptions of a resolved topic, but of nodes that publish it, too: they watch others."""
-    publish = {node_of(each) for each in node.get_publishers_info_by_topic(topic)}
-    found = node.get_subscriptions_info_by_topic(topic)
-    return [each for each in found if node_of(each) not in publish or each.node_name == UNKNOWN]
+    """Return the subscriptions of a resolved topic, but of policies: they watch others."""
+    return [each for each in node.get_subscriptions_info_by_topic(topic) if not _is_policy(node, each)]
+
+
+def _is_policy(node: Node, endpoint: TopicEndpointInfo) -> bool:
+    try:
+        found = node.get_service_names_and_types_by_node(endpoint.node_name, endpoint.node_namespace)
+    except RuntimeError:  # the node's name is not known yet
+        return False
+    return f"{node_of(endpoint)}/set_enabled" in dict(found)
 
 
 def node_of(endpoint: TopicEndpointInfo) -> str:

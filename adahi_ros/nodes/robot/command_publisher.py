@@ -289,7 +289,7 @@ class CommandPublisher:
             self.guard.leave(entries & self._positions if follows else entries, begins_s)
             if not follows:
                 for sink in self._named(topic):
-                    sink.leave(stops and not sink.theirs)
+                    sink.leave(stops)
 
     def _on_goal(self, topic: str) -> None:
         """Leave a topic to another's goal, with one 0: a last velocity may have come later than the goal."""

@@ -110,8 +110,7 @@ class TopicSink:
         self._velocities = self._flows and what.field == "velocities"  # efforts of 0 may let an arm fall
         self._zero_s: float | None = None  # from when on a last velocity or effort of 0 is repeated
         self._moved_s = -math.inf  # when another program moved the robot
-        self._owed = False  # the 0 is for a new subscription
-        self._left = False  # another's goal has the controller, or may
+        self._owed = self._left = False  # the 0 is for a new subscription; another's goal may be executed
         self._log = ThrottledLog(node)
         self._matched = self._seen = 0  # subscriptions at the last command, and at the last look
         self._there: set[bytes] = set()  # subscriptions of other nodes then
@@ -217,16 +216,15 @@ class TopicSink:
                 self._node.destroy_subscription(self._heard)
             self._out, self._heard, self._there, self._matched, self._seen = None, None, set(), 0, 0
             self.drives, self.theirs, self._zero_s, self._moved_s = False, True, None, -math.inf
-            self._left = self._owed = False
+            self._left, self._owed, self._unacked_s = False, False, math.inf
             self._sent.clear()
-            self._unacked_s = math.inf
 
     def leave(self, stops: bool, theirs: bool = False) -> None:
         """Send no more motion: the controller has ended, is another, or has another's goal: it is `theirs`.
 
-        `stops` sends velocities or efforts of 0 first, again and again unless it is theirs.
+        `stops` sends velocities or efforts of 0 first, again and again; nothing changes where it is theirs.
         """
-        if self._out is None:
+        if self._out is None or (stops and self.theirs):  # a 0 that is owed to a new subscription stays
             return
         self._zero_s = None
         if stops and self._what.field != "positions":

@@ -54,11 +54,11 @@ class HeartbeatWatch:
 
     def begin(self, since_s: float) -> None:
         """The node acts from now on; its activation began at that time."""
-        self._runner = None
         self._heartbeat.begin(since_s, time.monotonic())
 
     def end(self) -> None:
         """The node does not act any longer."""
+        self._runner = None
         self._heartbeat.end(time.monotonic())
         self._timer.cancel()
 
@@ -69,7 +69,8 @@ class HeartbeatWatch:
             self._timer.reset()
         now_s, waited_s = time.monotonic(), age_of(information["received_timestamp"])
         sender = self._watch.knows(now_s - max(0.0, waited_s))
-        self._runner = self._runner or sender
+        # One before the activation may be late, of a former runner.
+        self._runner = self._runner or (sender if self._heartbeat.judges else None)
         if self._runner in (None, sender):  # a killed runner is listed for 20 s beside the next one
             self._heartbeat.received(waited_s, now_s)
 
