@@ -36,6 +36,11 @@ class Line(Schema):
         """A task that has its policies, where not every task does; empty for any."""
         return ALIASES[self.method].task if self.method in ALIASES else ""
 
+    @property
+    def one_task(self) -> bool:
+        """Whether its policies fit that task alone, as it names their folder."""
+        return self.method in ALIASES and "{task}" not in (ALIASES[self.method].checkpoints or "{task}")
+
 
 @dataclass(frozen=True)
 class PaperMethod(Schema):

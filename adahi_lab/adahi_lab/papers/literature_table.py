@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from adahi_lab.calibration.thresholds import Thresholds
 from adahi_lab.evaluation.comparison import ITSELF, Entry
@@ -37,12 +38,18 @@ def searched_last(
 ) -> tuple[list[Line], list[Line]]:
     """Return lines that can be measured at once, and those that first need a threshold search."""
     name, folder = comparison.calibration.task, comparison.files.folder
-    last = [line for line in lines if thresholds.missing([for_task(line.method, name, folder)])]
+    last = []
+    for line in lines:
+        with suppress(ValueError):  # there are no policies for it; `line_entries` says so
+            if thresholds.missing([for_task(line.method, name, folder)]):
+                last.append(line)
     return [line for line in lines if line not in last], last
 
 
 def _entry(line: Line, comparison: Comparison, episodes: Sequence[int], thresholds: Thresholds) -> Entry:
     name = comparison.calibration.task
+    if line.one_task and name != line.task:
+        raise ValueError(f"{line.method} is for the task {line.task}")
     method = for_task(line.method, name, comparison.files.folder)
     on = thresholds.complete([method]).of_method(METHODS[method])
     METHODS[method].threshold(on.bench())
