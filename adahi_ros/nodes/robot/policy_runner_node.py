@@ -44,6 +44,7 @@ from adahi_ros.safety.commands import LONGEST_STOP_S
 
 LOOK_S = 0.05
 MATCHED_S = 1.0  # for DDS to connect the heartbeats with the policy, and to deliver an instruction
+REACHED_S = 15.0  # for DDS to connect this node with the policy's; on a busy machine it takes so long
 HOLD_S = 3.0  # for a call to the policy's node while this process ends; it may be configuring
 PARTING_S = 0.2  # for clients to fetch the result
 STATUS_DEPTH = 100
@@ -294,7 +295,13 @@ class PolicyRunnerNode(Node):
             NotRepliedError: a service of the node does not reply.
             CanceledError: the goal was cancelled before the activation.
         """
-        policy, state = self._policy, await self._policy.state()
+        policy, state, until_s = self._policy, None, time.monotonic() + REACHED_S
+        while state is None:
+            try:
+                state = await policy.state()
+            except NotRepliedError:
+                if time.monotonic() > until_s or handle.is_cancel_requested or self._closing:
+                    raise
         self._moved = state == State.PRIMARY_STATE_ACTIVE
         await policy.prepare(state, handle.request.policy)
         until_s = time.monotonic() + MATCHED_S
