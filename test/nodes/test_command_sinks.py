@@ -168,7 +168,7 @@ def sink_to(
     node.get_clock().now().nanoseconds = 1
     out.get_subscription_count.return_value = 1
     node.get_subscriptions_info_by_topic.return_value = [taker("base", reliability), taker("policy")]
-    node.get_service_names_and_types_by_node = lambda name, _: [("/policy/set_enabled", name)]
+    node.get_service_names_and_types_by_node = lambda name, _: [("/policy/give_back", name)]
     messages = message_sink(INTERFACES[kind], what, {"frame_id": FRAME})
     sink = TopicSink(node, "command", what, messages, PERIOD_S, ExitStack())
     sink._out, sink.theirs = out, False

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from action_msgs.msg import GoalStatus, GoalStatusArray
@@ -18,7 +18,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_action_status_de
 from std_msgs.msg import String
 
 from adahi_lab.nodes.observer import Observer
-from adahi_ros.nodes.common.replies import elapsed
+from adahi_ros.nodes.common.replies import NotRepliedError, elapsed
 from adahi_ros.nodes.robot import policy_runner_node
 from adahi_ros.nodes.robot.heartbeat_publisher import HeartbeatPublisher
 from adahi_ros.nodes.robot.policy_client import NotStartedError
@@ -194,8 +194,7 @@ def test_a_goals_instruction_comes_before_the_policy_and_ends_with_it(
     observer.node.create_subscription(String, "instruction", receive, LATCHED)
     before: list[list[str]] = []
 
-    async def state(*arguments: Any) -> int:
-        return NodeState.INACTIVE
+    state = AsyncMock(side_effect=[NotRepliedError("not connected yet"), *[NodeState.INACTIVE] * 2])
 
     async def change(how: Preparation) -> None:
         await elapsed(runner, 0.1)  # for the observer's callback: the message is here

@@ -95,7 +95,6 @@ def client(stage: Stage, exported: Path) -> Iterator[Client]:
     """A robot whose policy waits for goals, in a world that ends its episodes."""
     verifier = stage.start_verifier(exported)
     stage.start_draft(exported)
-    stage.state()  # it is there: a goal gives up a node that does not reply for 5 s, as one that still starts
     client = Client(stage, verifier)
     client.start_runner()
     yield client

@@ -44,7 +44,7 @@ def _is_policy(node: Node, endpoint: TopicEndpointInfo) -> bool:
         found = node.get_service_names_and_types_by_node(endpoint.node_name, endpoint.node_namespace)
     except RuntimeError:  # the node's name is not known yet
         return False
-    return f"{node_of(endpoint)}/set_enabled" in dict(found)
+    return f"{node_of(endpoint)}/give_back" in dict(found)  # drivers have services such as set_enabled
 
 
 def node_of(endpoint: TopicEndpointInfo) -> str:
