@@ -98,7 +98,7 @@ def test_what_it_takes_to_activate_the_policy_is_not_of_the_goals_time(
         now_s += 30.0
 
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
-    monkeypatch.setattr(policy_runner_node, "MATCHED_S", 0.0)
+    monkeypatch.setattr(HeartbeatPublisher, "received", True)
     monkeypatch.setattr(runner._policy, "state", state)
     monkeypatch.setattr(runner._policy, "change", change)
     with pytest.raises(StopIteration):
@@ -108,6 +108,22 @@ def test_what_it_takes_to_activate_the_policy_is_not_of_the_goals_time(
     assert attempt.ended(now_s + 1.9) is None
     assert attempt.elapsed_s(now_s + 1.9) == pytest.approx(1.9)
     assert attempt.ended(now_s + 2.0) is not None
+
+
+def test_a_policy_that_would_outlive_the_runner_is_not_activated(
+    observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = AsyncMock()
+    monkeypatch.setattr(policy_runner_node, "REACHED_S", 0.2)
+    monkeypatch.setattr(runner._policy, "state", AsyncMock(return_value=NodeState.INACTIVE))
+    monkeypatch.setattr(runner._policy, "deactivate", AsyncMock(return_value=NodeState.INACTIVE))
+    monkeypatch.setattr(runner._policy, "change", change)
+    handle = Mock(request=RunPolicy.Goal(), is_cancel_requested=False)
+    over = observer._executor.create_task(runner._execute(handle))
+    observer.wait_until(over.done, 20.0, "the result")
+    assert over.result().error_code == End.NOT_STARTED
+    assert "run_policy_heartbeat" in over.result().error_msg
+    change.assert_not_called()
 
 
 @pytest.mark.parametrize("rests", [True, False])
@@ -150,7 +166,7 @@ def test_a_goal_that_fails_on_an_active_policy_waits_for_the_arm_to_rest(
     monkeypatch.setattr(runner._policy, "state", active)
     monkeypatch.setattr(runner._policy, "deactivate", deactivate)
     monkeypatch.setattr(policy_runner_node, "REST_S", 20.0)
-    monkeypatch.setattr(policy_runner_node, "MATCHED_S", 0.0)
+    monkeypatch.setattr(HeartbeatPublisher, "received", True)
     safety = observer.node.create_publisher(SafetyState, "safety_state", 10)
     observer.wait_until(lambda: safety.get_subscription_count() > 0, 20.0, "the runner")
     request = RunPolicy.Goal(policy="" if cancelled else "/nowhere/draft")
@@ -290,7 +306,7 @@ def test_a_goal_switches_to_its_own_controller_and_back(
     given = {"controller": POLICYS, "instead_of": MOVEITS}
     runner: PolicyRunnerNode = make_node(PolicyRunnerNode, given=given)
     observer._executor.add_node(runner)
-    monkeypatch.setattr(policy_runner_node, "MATCHED_S", 0.0)
+    monkeypatch.setattr(HeartbeatPublisher, "received", True)
     monkeypatch.setattr(policy_runner_node, "REST_S", 0.0)
     for name, replaced in (("state", state), ("change", change), ("deactivate", deactivate)):
         monkeypatch.setattr(runner._policy, name, replaced)

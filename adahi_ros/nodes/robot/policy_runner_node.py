@@ -38,12 +38,13 @@ from adahi_ros.nodes.common.replies import NotRepliedError, elapsed
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.robot.controller_switch import ControllerSwitch
 from adahi_ros.nodes.robot.heartbeat_publisher import HeartbeatPublisher
+from adahi_ros.nodes.robot.heartbeat_watch import TOPIC
 from adahi_ros.nodes.robot.policy_client import CALL_S, NotStartedError, PolicyNode
 from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, Preparation
 from adahi_ros.safety.commands import LONGEST_STOP_S
 
 LOOK_S = 0.05
-MATCHED_S = 1.0  # for DDS to connect the heartbeats with the policy, and to deliver an instruction
+MATCHED_S = 1.0  # for DDS to deliver an instruction
 REACHED_S = 15.0  # for DDS to connect this node with the policy's; on a busy machine it takes so long
 HOLD_S = 3.0  # for a call to the policy's node while this process ends; it may be configuring
 PARTING_S = 0.2  # for clients to fetch the result
@@ -304,8 +305,10 @@ class PolicyRunnerNode(Node):
                     raise
         self._moved = state == State.PRIMARY_STATE_ACTIVE
         await policy.prepare(state, handle.request.policy)
-        until_s = time.monotonic() + MATCHED_S
-        while not self._heartbeat.received and time.monotonic() < until_s:
+        until_s = time.monotonic() + REACHED_S
+        while not (self._heartbeat.received or handle.is_cancel_requested or self._closing):
+            if time.monotonic() > until_s:
+                raise NotStartedError(f"{policy.name} does not subscribe to {TOPIC}; restart it")
             await elapsed(self, LOOK_S)
         if handle.request.instruction:
             await self._tell(handle.request.instruction)
