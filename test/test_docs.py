@@ -64,7 +64,7 @@ def test_research_says_so_with_a_date_and_pages_stay_short() -> None:
         folder = page.relative_to(ROOT / "docs").parts[0]
         text = page.read_text()
         if folder == "research" and page.parent.name != "tables":
-            assert "\n\nResearch notes. You do not need this to run a robot.\n" in text[:200], page.name
+            assert "\n\nResearch notes, not needed to run a robot.\n" in text[:200], page.name
             assert re.search(r"^State of 20\d\d-\d\d-\d\d\.", text, re.MULTILINE), page.name
             research_words += words_of(text)
         elif folder not in ("research", "developers"):
