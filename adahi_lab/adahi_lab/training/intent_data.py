@@ -20,6 +20,7 @@ from adahi_lab.tasks.rests import Rests
 from adahi_lab.tasks.task_interface import Task
 from adahi_lab.training.rows import Rows
 from adahi_ros.core.randomness import EpisodeStreams
+from adahi_ros.core.signature import OBSERVATION
 from adahi_ros.policies.intent.intent import extra_of
 from adahi_ros.policies.intent.intent_features import RepliesView
 from adahi_ros.policies.interface import Policy
@@ -38,13 +39,15 @@ class IntentExamples(Rows):
 
     Attributes:
         step: (N,) of the episode, from 0.
-        observation: (N, O) float32.
+        observation: (N, O) float32, as the robot measures it.
+        exact: (N, O) float32, as the target does.
         extra: (N, E) float32, what only the target reads.
         plan: (N, T, A) float32, a fresh one.
     """
 
     step: np.ndarray
     observation: np.ndarray
+    exact: np.ndarray
     extra: np.ndarray
     plan: np.ndarray
 
@@ -54,6 +57,7 @@ class _SeenStep(NamedTuple):
 
     active: np.ndarray
     observation: np.ndarray
+    exact: np.ndarray
     extra: np.ndarray
     plan: np.ndarray
 
@@ -117,17 +121,17 @@ def lesson(
             period, second = drawn_requests(mine[:, :3])
         observations = history.push(seen_by_target(world))
         plan = fresh_plans(target, observations, draws.next()[:, None], active)[:, 0]
-        seen.append(_SeenStep(active, world.observation.copy(), extra_of(observations), plan))
+        exact = observations.features[OBSERVATION][:, -1].copy()
+        seen.append(_SeenStep(active, world.observation.copy(), exact, extra_of(observations), plan))
         action = plan[:, 0]
         if act is not None:
             at = newest_requests(np.full(len(numbers), len(seen) - 1), period, second, replies)
-            view = _replies(seen, at, robots)
-            action = act(world.observation, seen[max(0, len(seen) - 2)].observation, view)
+            action = act(world.observation, seen[max(-2, -len(seen))].observation, _replies(seen, at, robots))
         shaken = (mine[:, 3] < NOISY_SHARE)[:, None] * (mine[:, 4:] - 0.5) * np.sqrt(12.0)
         world.step(held.applied(action + noise * scale * shaken))
-    active, observation, extra, plan = (np.stack(column, axis=1) for column in zip(*seen, strict=True))
+    active, *columns = (np.stack(column, axis=1) for column in zip(*seen, strict=True))
     step = np.broadcast_to(np.arange(len(seen)), active.shape)  # (E, steps), as all of them
-    return IntentExamples(step[active], observation[active], extra[active], plan[active])
+    return IntentExamples(step[active], *(column[active] for column in columns))
 
 
 def _replies(seen: Sequence[_SeenStep], at: np.ndarray, robots: np.ndarray) -> RepliesView:
@@ -137,7 +141,5 @@ def _replies(seen: Sequence[_SeenStep], at: np.ndarray, robots: np.ndarray) -> R
         return np.stack([getattr(seen[step], name)[robot] for robot, step in zip(robots, steps, strict=True)])
 
     columns = np.maximum(at, 0).T
-    observation, plan = (
-        np.stack([column(name, each) for each in columns], axis=1) for name in ("observation", "plan")
-    )
-    return RepliesView(observation, plan, at, column("extra", columns[0]))
+    exact, plan = (np.stack([column(name, each) for each in columns], axis=1) for name in ("exact", "plan"))
+    return RepliesView(exact, plan, at, column("extra", columns[0]))

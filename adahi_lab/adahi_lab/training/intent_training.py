@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from adahi_lab.calibration.target_plans import Planned
+from adahi_lab.evaluation.disturbances import DisturbedWorld
 from adahi_lab.evaluation.episodes import lesson_episodes
 from adahi_lab.tasks import make
 from adahi_lab.training.corrector_loss import corrector_loss, weights_count
@@ -93,7 +94,7 @@ class _Data:
         at = newest_requests(step, *drawn_requests(uniforms), self.sizes.replies)
         requested = (rows - step)[:, None] + np.maximum(at, 0)
         extra = data.extra[requested[:, 0]] if self.reads_extra else data.extra[requested[:, 0], :0]
-        return RepliesView(data.observation[requested], data.plan[requested], at, extra)
+        return RepliesView(data.exact[requested], data.plan[requested], at, extra)
 
     def observed(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the observations of some rows, and those one step before."""
@@ -202,10 +203,10 @@ def train_intent(task: str, target: Policy, recipe: IntentRecipe, course: Course
     losses: list[float] = []
     for run, note in course.rounds(recipe.rounds):
         before = len(lessons) * recipe.episodes
-        numbers = lesson_episodes(recipe.episodes, before)
         noise = recipe.noise if act is None else 0.0
-        how = recipe.replies, noise, recipe.rests
-        lessons.append(lesson(make(task), target, recipe.seed, numbers, act, *how))
+        how = lesson_episodes(recipe.episodes, before), act, recipe.replies, noise, recipe.rests
+        world: Any = DisturbedWorld(make(task), 0.0, recipe.sensor_noise_m * (len(lessons) % 2))
+        lessons.append(lesson(world, target, recipe.seed, *how))
         course.on_episodes(before + recipe.episodes)
         examples = IntentExamples.joined(lessons)
         made_of = examples, recipe, course.folder, run, note, course.name
@@ -274,8 +275,8 @@ def recorded_examples(planned: Planned, numbers: Sequence[int]) -> IntentExample
     for number in numbers:
         rows = np.arange(*spans[number])
         extra = np.concatenate([data.image_features[rows], goals[rows]], axis=1).astype(np.float32)
-        step = np.arange(len(rows))
-        parts.append(IntentExamples(step, data.observations[rows], extra, planned.plans[rows, 0]))
+        seen = data.observations[rows]
+        parts.append(IntentExamples(np.arange(len(rows)), seen, seen, extra, planned.plans[rows, 0]))
     return IntentExamples.joined(parts)
 
 

@@ -159,6 +159,7 @@ class IntentRecipe(NetworkRecipe[FitConfig]):
         episodes: of each round.
         noise: of the first round, in action scales.
         rests: share of the steps of all rounds in which the robot is held, see `Rests`.
+        sensor_noise_m: of the robot's sensors in every second round, see `DisturbedWorld`.
         beta: see `CorrectorRecipe`.
     """
 
@@ -171,11 +172,14 @@ class IntentRecipe(NetworkRecipe[FitConfig]):
     episodes: Positive = 400
     noise: Annotated[float, within(0.0, LARGEST)] = 0.5
     rests: Annotated[float, within(0.0, MOST_RESTS)] = 0.0
+    sensor_noise_m: Annotated[float, within(0.0, 1.0)] = 0.0
     beta: Rate = 0.0
 
     def __post_init__(self) -> None:
         if self.reads_extra and self.replies > 1:
             raise ValueError(f"replies: {self.replies}, must be 1 where the encoder runs beside the target")
+        if self.sensor_noise_m and not self.reads_extra:
+            raise ValueError(f"sensor_noise_m: {self.sensor_noise_m}, must be 0 for an encoder on the robot")
 
 
 @dataclass(frozen=True)

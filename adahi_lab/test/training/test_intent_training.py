@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from adahi_lab.evaluation.disturbances import DisturbedWorld
 from adahi_lab.tasks import make
 from adahi_lab.training.fitting import Course, FitConfig, Run
-from adahi_lab.training.intent_data import (
-    FIRST_ALONE,
-    NEVER,
-    drawn_requests,
-    lesson,
-)
+from adahi_lab.training.intent_data import FIRST_ALONE, NEVER, drawn_requests, lesson
 from adahi_lab.training.intent_training import train_intent
 from adahi_lab.training.recipes import GOAL_ONCE, INTENT, INTENT_OF_PLAN, IntentRecipe, recipe_of
 from adahi_ros.core.checkpoint_files import CheckpointError
@@ -58,24 +55,31 @@ def test_the_target_is_not_asked_for_episodes_that_have_ended(monkeypatch: pytes
     assert np.abs(examples.plan).max(axis=(1, 2)).min() > 0.0
 
 
+def test_a_robot_with_a_noisy_sensor_learns_by_exact_replies() -> None:
+    target = load_policy(CHECKPOINTS / TASK / "plans/target", "onnxruntime")
+    read: list[np.ndarray] = []
+
+    def act(observation: np.ndarray, previous: np.ndarray, replies: RepliesView) -> np.ndarray:
+        read.append(replies.observation[:, 0])
+        return replies.plan[:, 0, 0]
+
+    world: Any = DisturbedWorld(make(TASK), sensor_noise_m=0.02)
+    examples = lesson(world, target, 1, range(6), act, 1, 0.0)
+    assert 0.018 < (examples.observation - examples.exact).std(axis=0).max() < 0.022
+    np.testing.assert_array_equal(read[0], examples.exact[examples.step == 0])
+    with pytest.raises(ValueError, match=r"^sensor_noise_m: 0.02, must be 0 for an encoder on the robot"):
+        IntentRecipe(3, {"size": 4}, FitConfig(20, 16), reads_extra=False, sensor_noise_m=0.02)
+
+
 @pytest.fixture(scope="module", params=[INTENT, INTENT_OF_PLAN])
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Intents that were hardly trained."""
     folder, name = tmp_path_factory.mktemp("intents"), str(request.param)
-    beside = name == INTENT
-    recipe = IntentRecipe(
-        3,
-        {"size": 4, "hidden": 8},
-        FitConfig(20, 16, warmup=0),
-        reads_extra=beside,
-        replies=1 if beside else 2,
-        hidden=8,
-        rounds=2,
-        episodes=2,
-    )
+    fit, beside = FitConfig(20, 16, warmup=0), name == INTENT
+    how: Any = {"reads_extra": beside, "replies": 1 if beside else 2}
+    recipe = IntentRecipe(3, {"size": 4, "hidden": 8}, fit, **how, hidden=8, rounds=2, episodes=2)
     target = load_policy(CHECKPOINTS / TASK / "plans/target", "onnxruntime")
-    losses = train_intent(TASK, target, recipe, Course(folder, name, Run(3)))
-    assert len(losses) == 20
+    assert len(train_intent(TASK, target, recipe, Course(folder, name, Run(3)))) == 20
     return folder / name
 
 
