@@ -44,6 +44,11 @@ def _shipped(module: str, task: str, expert: str = "", evaluated: str = "") -> R
     return Registered(place, acts, f"{__name__}.{module}:{evaluated}" if evaluated else "")
 
 
+def _view(*place: str) -> Registered:
+    return replace(_shipped(*place), listed=False)
+
+
+METAWORLD = "metaworld:MetaWorldExpert"
 TASKS: Registry[Registered] = Registry(
     "adahi_lab.tasks",
     {
@@ -57,14 +62,14 @@ TASKS: Registry[Registered] = Registry(
         "libero_goal": _shipped(
             "libero.goal", "LiberoGoal", "libero.expert:LiberoGoalExpert", "LiberoGoalStates"
         ),
-        "metaworld": _shipped("metaworld", "MetaWorld", "metaworld:MetaWorldExpert"),
-        "metaworld_10": _shipped("metaworld", "MetaWorld10", "metaworld:MetaWorldExpert"),
-        "metaworld_50": _shipped("metaworld", "MetaWorld50", "metaworld:MetaWorldExpert"),
-        "metaworld_given": replace(
-            _shipped("metaworld", "MetaWorldGiven", "metaworld:MetaWorldExpert"), listed=False
-        ),
-        "metaworld_seen": replace(_shipped("metaworld_camera", "MetaWorldSeen"), listed=False),
-        "ogbench_puzzle": replace(_shipped("ogbench", "OGBenchPuzzle"), listed=False),
+        "metaworld": _shipped("metaworld", "MetaWorld", METAWORLD),
+        "metaworld_10": _shipped("metaworld", "MetaWorld10", METAWORLD),
+        "metaworld_50": _shipped("metaworld", "MetaWorld50", METAWORLD),
+        "metaworld_given": _view("metaworld", "MetaWorldGiven", METAWORLD),
+        "metaworld_matched": _view("metaworld", "MetaWorldMatched", METAWORLD),
+        "metaworld_reworded": _view("metaworld", "MetaWorldReworded", METAWORLD),
+        "metaworld_seen": _view("metaworld_camera", "MetaWorldSeen"),
+        "ogbench_puzzle": _view("ogbench", "OGBenchPuzzle"),
         "swarm": _shipped("swarm", "Swarm"),
         "swarm_instructed": _shipped("instructed", "SwarmInstructed", "swarm:SwarmExpert"),
     },

@@ -133,10 +133,12 @@ class MetaWorld(SimulatedTask):
 
     def _instruct(self, row: int) -> None:
         """Store the goal and the observation of the episode that was loaded last."""
-        errand, mark = self._drawn[row][1], self._kept[row].mark
-        self._goal[row, :INSTRUCTION_DIM] = embedded(errand.sentence)
-        self._goal[row, INSTRUCTION_DIM:] = np.where(np.isnan(mark), 0.0, mark - MIDDLE_M)
+        self._goal[row, :INSTRUCTION_DIM] = embedded(self._said(*self._drawn[row]))
+        self._goal[row, INSTRUCTION_DIM:] = np.nan_to_num(self._kept[row].mark - MIDDLE_M)
         self._store_observation(row)
+
+    def _said(self, scene: Any, errand: Any) -> str:
+        return str(errand.sentence)
 
     @property
     def state(self) -> np.ndarray:
@@ -212,6 +214,21 @@ class MetaWorldGiven(MetaWorld):
     def __init__(self) -> None:
         super().__init__()
         self.spec = replace(self.spec, goal_for_target=False)
+
+
+class MetaWorldReworded(MetaWorld):
+    """The shared scenes with sentences that no training had, of words that it had."""
+
+    def _said(self, scene: Any, errand: Any) -> str:
+        return str(errand.reworded)
+
+
+class MetaWorldMatched(MetaWorldReworded):
+    """The same, where each sentence is replaced by the scene's nearest one that training had."""
+
+    def _said(self, scene: Any, errand: Any) -> str:
+        said = embedded(super()._said(scene, errand))
+        return max((each.sentence for each in scene.errands), key=lambda known: float(embedded(known) @ said))
 
 
 MetaWorld10 = partial(MetaWorld, MT10)

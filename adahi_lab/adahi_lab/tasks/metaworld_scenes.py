@@ -67,12 +67,14 @@ class Errand(Schema):
 
     Attributes:
         sentence: the instruction.
+        reworded: the same in other words, all of which are in sentences.
         policy: the library's task with the scripted policy for it.
         seen: the point that this policy observes.
         done: its criterion.
     """
 
     sentence: str
+    reworded: str
     policy: str
     seen: Point
     done: Span | Delivery

@@ -55,6 +55,18 @@ def test_the_same_episodes_give_the_goal_to_the_robot_too() -> None:
     np.testing.assert_array_equal(given.goal, own.goal)
 
 
+def test_other_sentences_have_known_words_and_are_matched_with_known_ones() -> None:
+    errands = [errand for scene in SCENES for errand in scene.errands]
+    words = {word for errand in errands for word in errand.sentence.split()}
+    assert all(set(errand.reworded.split()) <= words for errand in errands)
+    known = np.array([embedded(errand.sentence) for errand in errands])
+    for name, share in (("metaworld_reworded", 0.0), ("metaworld_matched", 1.0)):
+        task = make(name)
+        task.reset(3, range(40))
+        told = task.goal[:, None, :INSTRUCTION_DIM]
+        assert (told == known).all(axis=2).any(axis=1).mean() == share
+
+
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_undisturbed_it_moves_as_the_librarys_does(scene: Scene) -> None:
     task = MetaWorld(only(scene), disturbance=0.0)
