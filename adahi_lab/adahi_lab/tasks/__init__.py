@@ -66,7 +66,6 @@ TASKS: Registry[Registered] = Registry(
         "metaworld_10": _shipped("metaworld", "MetaWorld10", METAWORLD),
         "metaworld_50": _shipped("metaworld", "MetaWorld50", METAWORLD),
         "metaworld_given": _view("metaworld", "MetaWorldGiven", METAWORLD),
-        "metaworld_matched": _view("metaworld", "MetaWorldMatched", METAWORLD),
         "metaworld_reworded": _view("metaworld", "MetaWorldReworded", METAWORLD),
         "metaworld_seen": _view("metaworld_camera", "MetaWorldSeen"),
         "ogbench_puzzle": _view("ogbench", "OGBenchPuzzle"),

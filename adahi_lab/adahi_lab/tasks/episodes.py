@@ -61,7 +61,7 @@ def _steps(world: World) -> Iterator[np.ndarray]:
 
 def for_target(world: World) -> dict[str, np.ndarray]:
     """Return what a target sees otherwise than a robot, or alone, from a world, by name: (E, size)."""
-    of_world = {IMAGE_FEATURES: IMAGE_FEATURES, OBSERVATION: "true_observation"}
+    of_world = {IMAGE_FEATURES: IMAGE_FEATURES, OBSERVATION: "true_observation", GOAL: "true_goal"}
     return {name: getattr(world, of) for name, of in of_world.items() if hasattr(type(world), of)}
 
 

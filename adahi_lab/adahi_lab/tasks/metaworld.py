@@ -217,18 +217,20 @@ class MetaWorldGiven(MetaWorld):
 
 
 class MetaWorldReworded(MetaWorld):
-    """The shared scenes with sentences that no training had, of words that it had."""
+    """The shared scenes with sentences that no training had, of words that it had, for the target.
+
+    A robot that is given the goal gets the scene's nearest sentence of training instead.
+    """
+
+    @property
+    def true_goal(self) -> np.ndarray:
+        """(E, 35), what the target reads; see `for_target`."""
+        told = self.goal
+        told[:, :INSTRUCTION_DIM] = [embedded(errand.reworded) for _, errand in self._drawn]  # type: ignore[union-attr]
+        return told
 
     def _said(self, scene: Any, errand: Any) -> str:
-        return str(errand.reworded)
-
-
-class MetaWorldMatched(MetaWorldReworded):
-    """The same, where each sentence is replaced by the scene's nearest one that training had."""
-
-    def _said(self, scene: Any, errand: Any) -> str:
-        said = embedded(super()._said(scene, errand))
-        return max((each.sentence for each in scene.errands), key=lambda known: float(embedded(known) @ said))
+        return max((e.sentence for e in scene.errands), key=lambda s: embedded(s) @ embedded(errand.reworded))
 
 
 MetaWorld10 = partial(MetaWorld, MT10)
