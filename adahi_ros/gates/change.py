@@ -26,7 +26,7 @@ class ChangeGate(Gate):
 
     blind = True
 
-    tolerance: float = argument(0.07, "Change by a reply that keeps the period, in action scales", 1e-6, 1e6)
+    tolerance: float = argument(0.1, "Change by a reply that keeps the period, in action scales", 1e-6, 1e6)
     shortest: int = argument(5, "Shortest and first period, in steps", 1, 100_000)
     longest: int = argument(20, "Longest period, in steps", 1, 100_000)
 
