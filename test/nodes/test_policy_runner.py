@@ -15,7 +15,7 @@ from adahi_msgs.msg import EpisodeResult, SafetyState
 from controller_manager_msgs.msg import ControllerState
 from controller_manager_msgs.srv import ListControllers, SwitchController
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_action_status_default
-from std_msgs.msg import String
+from std_msgs.msg import Empty, String
 
 from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.replies import NotRepliedError, elapsed
@@ -114,6 +114,8 @@ def test_a_policy_that_would_outlive_the_runner_is_not_activated(
     observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change = AsyncMock()
+    observer.node.create_subscription(Empty, "run_policy_heartbeat", change, 1)  # as a recorder's
+    observer.wait_until(lambda: runner.count_subscribers("run_policy_heartbeat") > 0, 20.0, "the recorder")
     monkeypatch.setattr(policy_runner_node, "REACHED_S", 0.2)
     monkeypatch.setattr(runner._policy, "state", AsyncMock(return_value=NodeState.INACTIVE))
     monkeypatch.setattr(runner._policy, "deactivate", AsyncMock(return_value=NodeState.INACTIVE))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from rclpy.node import Node
 from std_msgs.msg import Empty
 
+from adahi_ros.nodes.common.graph import node_of
 from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.heartbeat_watch import PERIOD_S, QOS, TOPIC
 
@@ -15,17 +16,18 @@ class HeartbeatPublisher:
 
     Args:
         node: the policy runner's.
+        policy: name of the policy's node, relative to the namespace.
     """
 
-    def __init__(self, node: Node) -> None:
-        self._beats = False
+    def __init__(self, node: Node, policy: str) -> None:
+        self._node, self._policy, self._beats = node, node.resolve_service_name(policy), False
         self._publisher = node.create_publisher(Empty, TOPIC, QOS)
         steady_timer(node, PERIOD_S, self._beat)
 
     @property
     def received(self) -> bool:
-        """Whether a node subscribes to them."""
-        return self._publisher.get_subscription_count() > 0
+        """Whether the policy's node subscribes to them; a recorder may, too."""
+        return any(node_of(at) == self._policy for at in self._node.get_subscriptions_info_by_topic(TOPIC))
 
     def begin(self) -> None:
         """Publish the first one at once."""

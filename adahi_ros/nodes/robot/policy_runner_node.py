@@ -80,10 +80,6 @@ class PolicyRunnerParameters:
     feedback_period_s: float = parameter(0.5, "Time between two feedbacks, s", 0.05, 60.0)
 
 
-class CanceledError(RuntimeError):
-    """The goal is cancelled before the policy acts."""
-
-
 class PolicyRunnerNode(Node):
     """The node that serves `run_policy`. One goal at a time; others are rejected meanwhile."""
 
@@ -103,7 +99,7 @@ class PolicyRunnerNode(Node):
         name = values.policy_node
         self._policy = PolicyNode(self, name)
         self._switch = ControllerSwitch(self, values.controller, values.instead_of, self._policy.given_up)
-        self._heartbeat = HeartbeatPublisher(self)
+        self._heartbeat = HeartbeatPublisher(self, name)
         deep = QoSProfile(depth=STATUS_DEPTH)
         self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
         self.create_subscription(LinkState, "link_state", self._on_link, 1)
@@ -206,11 +202,11 @@ class PolicyRunnerNode(Node):
         try:
             try:
                 await self._start(handle, limits)
-            except (NotRepliedError, NotStartedError, CanceledError) as error:
+            except (NotRepliedError, NotStartedError) as error:
                 attempt = self._attempt or Attempt(limits, time.monotonic())
                 if self._closing:
                     attempt.shut_down()
-                attempt.end(End.CANCELED if isinstance(error, CanceledError) else End.NOT_STARTED, str(error))
+                attempt.end(End.CANCELED if handle.is_cancel_requested else End.NOT_STARTED, str(error))
             else:
                 assert self._attempt is not None
                 attempt = self._attempt
@@ -292,9 +288,8 @@ class PolicyRunnerNode(Node):
             limits: of the attempt.
 
         Raises:
-            NotStartedError: the node fails to.
+            NotStartedError: the node fails to, or the goal was cancelled before the activation.
             NotRepliedError: a service of the node does not reply.
-            CanceledError: the goal was cancelled before the activation.
         """
         policy, state, until_s = self._policy, None, time.monotonic() + REACHED_S
         while state is None:
@@ -314,7 +309,7 @@ class PolicyRunnerNode(Node):
             await self._tell(handle.request.instruction)
         failed = "" if handle.is_cancel_requested else await self._switch.begin(CALL_S)
         if handle.is_cancel_requested:
-            raise CanceledError("the goal was cancelled before the policy was activated")
+            raise NotStartedError("the goal was cancelled before the policy was activated")
         if failed:
             raise NotStartedError(failed)
         self._attempt = Attempt(limits, time.monotonic())
