@@ -303,7 +303,7 @@ class PolicyRunnerNode(Node):
         until_s = time.monotonic() + REACHED_S
         while not (self._heartbeat.received or handle.is_cancel_requested or self._closing):
             if time.monotonic() > until_s:
-                raise NotStartedError(f"{policy.name} does not subscribe to {TOPIC}; restart it")
+                raise NotStartedError(f"{policy.name} does not get {TOPIC}: see namespaces and remaps")
             await elapsed(self, LOOK_S)
         if handle.request.instruction:
             await self._tell(handle.request.instruction)
