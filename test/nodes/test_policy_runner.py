@@ -114,7 +114,7 @@ def test_a_policy_that_would_outlive_the_runner_is_not_activated(
     observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change = AsyncMock()
-    observer.node.create_subscription(Empty, "run_policy_heartbeat", change, 1)  # as a recorder's
+    observer.node.create_subscription(Empty, "run_policy_heartbeat", lambda message: None, 1)  # a recorder
     observer.wait_until(lambda: runner.count_subscribers("run_policy_heartbeat") > 0, 20.0, "the recorder")
     monkeypatch.setattr(policy_runner_node, "REACHED_S", 0.2)
     monkeypatch.setattr(runner._policy, "state", AsyncMock(return_value=NodeState.INACTIVE))
