@@ -193,11 +193,13 @@ def train_intent(task: str, target: Policy, recipe: IntentRecipe, course: Course
         course: its checkpoint is that of the acting network, or `GOAL_ONCE`.
 
     Raises:
-        ValueError: there is nothing to read of what only the target reads.
+        ValueError: there is nothing to read of what only the target reads, or the task has no place in metres
+            for the recipe's noise.
     """
     signature = target.signature
     if course.name == GOAL_ONCE and (signature.image_dim or not signature.goal_dim):
         raise ValueError(f"{GOAL_ONCE}: must be left out, it is for a target that reads a goal and no image")
+    worlds: Any = [DisturbedWorld(make(task), 0.0, noise_m) for noise_m in (0.0, recipe.sensor_noise_m)]
     lessons: list[IntentExamples] = []
     act: Act | None = None
     losses: list[float] = []
@@ -205,8 +207,7 @@ def train_intent(task: str, target: Policy, recipe: IntentRecipe, course: Course
         before = len(lessons) * recipe.episodes
         noise = recipe.noise if act is None else 0.0
         how = lesson_episodes(recipe.episodes, before), act, recipe.replies, noise, recipe.rests
-        world: Any = DisturbedWorld(make(task), 0.0, recipe.sensor_noise_m * (len(lessons) % 2))
-        lessons.append(lesson(world, target, recipe.seed, *how))
+        lessons.append(lesson(worlds[len(lessons) % 2], target, recipe.seed, *how))
         course.on_episodes(before + recipe.episodes)
         examples = IntentExamples.joined(lessons)
         made_of = examples, recipe, course.folder, run, note, course.name

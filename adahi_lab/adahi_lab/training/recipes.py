@@ -159,7 +159,8 @@ class IntentRecipe(NetworkRecipe[FitConfig]):
         episodes: of each round.
         noise: of the first round, in action scales.
         rests: share of the steps of all rounds in which the robot is held, see `Rests`.
-        sensor_noise_m: of the robot's sensors in every second round, see `DisturbedWorld`.
+        sensor_noise_m: of the robot's sensors in every second round, for an encoder beside the target, which
+            has exact sensors; see `DisturbedWorld`.
         beta: see `CorrectorRecipe`.
     """
 
