@@ -65,16 +65,15 @@ console = Console(width=130)
 COLUMNS = ["tokens/s", "general", "special", "latency", "general", "special", "drafted", "accepted", "idle"]
 OF_NODES = 6  # of these are known of nodes
 COSTS = "A pass takes 1, and 0.005 for each token; a drafted token 0.1, and 0.01 for each request on a node"
-NOTE = (
-    "General, special: against the general draft, and a special one at random. Latency: of a chunk. Drafted, "
-    "accepted: tokens per verification of a robot. Idle: of the verifier"
-)
+NOTE = "General, special: against the general draft, and a special one at random. Latency: of a chunk"
+DRAFTED_NOTE = ". Drafted, accepted: tokens per verification of a robot. Idle: of the verifier"
 
 
 def compared(title: str, note: str, made: Mapping[str, Served], own: Sequence[list[int]]) -> Table:
     """Return the table of ways; end the program if a chunk is another than the target's own."""
     columns = COLUMNS if made[GENERAL_DRAFT].passes else COLUMNS[:OF_NODES]
-    table, tokens = narrow_table(title, ["decoding"], columns, f"{note}. {NOTE}"), sum(map(len, own))
+    note = f"{note}. {NOTE}{DRAFTED_NOTE if columns is COLUMNS else ''}"
+    table, tokens = narrow_table(title, ["decoding"], columns, note), sum(map(len, own))
     plain = made[GENERAL_DRAFT], made[RANDOM]
     for name, served in made.items():
         if served.chunks != list(own):
