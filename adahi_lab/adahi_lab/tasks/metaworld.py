@@ -217,17 +217,18 @@ class MetaWorldGiven(MetaWorld):
 
 
 class MetaWorldReworded(MetaWorld):
-    """The shared scenes with sentences that no training had, of words that it had, for the target.
+    """The shared scenes, where the target gets new sentences of words that its training had.
 
-    A robot that is given the goal gets the scene's nearest sentence of training instead.
+    A robot that is given the goal gets the scene's nearest sentence of training instead. For three of the 17
+    errands that is the sentence of another one: the words decide nothing there.
     """
 
     @property
     def true_goal(self) -> np.ndarray:
         """(E, 35), what the target reads; see `for_target`."""
-        told = self.goal
-        told[:, :INSTRUCTION_DIM] = [embedded(errand.reworded) for _, errand in self._drawn]  # type: ignore[union-attr]
-        return told
+        goal = self.goal
+        goal[:, :INSTRUCTION_DIM] = [embedded(errand.reworded) for _, errand in self._drawn]  # type: ignore[union-attr]
+        return goal
 
     def _said(self, scene: Any, errand: Any) -> str:
         return max((e.sentence for e in scene.errands), key=lambda s: embedded(s) @ embedded(errand.reworded))

@@ -63,8 +63,8 @@ def test_the_target_gets_other_sentences_of_known_words_and_a_robot_known_ones()
     assert {word for errand in errands for word in errand.reworded.split()} <= set(words)
     task = make("metaworld_reworded")
     task.reset(3, range(40))
-    told = np.array([task.goal, *for_target(task).values()])[..., None, :INSTRUCTION_DIM]
-    assert (told == known).all(axis=3).any(axis=2).mean(axis=1).tolist() == [1.0, 0.0]
+    sentences = np.array([task.goal, *for_target(task).values()])[..., None, :INSTRUCTION_DIM]
+    assert (sentences == known).all(axis=3).any(axis=2).mean(axis=1).tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)

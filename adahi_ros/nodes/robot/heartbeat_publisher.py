@@ -20,6 +20,7 @@ class HeartbeatPublisher:
     """
 
     def __init__(self, node: Node, policy: str) -> None:
+        # A node's services have its name before theirs, so they are resolved alike.
         self._node, self._policy, self._beats = node, node.resolve_service_name(policy), False
         self._publisher = node.create_publisher(Empty, TOPIC, QOS)
         steady_timer(node, PERIOD_S, self._beat)
