@@ -63,16 +63,17 @@ def existing(option: str, path: Path) -> Path:
 
 
 def recipe_file(recipe: Path | None, name: str) -> Path:
-    """Return a recipe file: the given one, or the shipped one of a name.
+    """Return a recipe file: the given one, which may be a shipped one's path, or the shipped one of a name.
 
     Raises:
         ValueError: it does not exist, or none is given and none is shipped.
     """
-    if recipe is not None:
+    relative = f"config/recipes/{name}.yaml" if recipe is None else str(recipe)
+    if recipe is not None and (recipe.is_file() or not shipped(relative)):
         return existing("--recipe", recipe)
-    if not shipped(f"config/recipes/{name}.yaml"):
+    if not shipped(relative):
         raise ValueError(f"--recipe: none, must be given: no recipe for {name!r} is shipped")
-    return asset(f"config/recipes/{name}.yaml")
+    return asset(relative)
 
 
 def tried(option: str, path: Path) -> Path:
