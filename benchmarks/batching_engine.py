@@ -186,7 +186,7 @@ def drive(robots: int, seconds: float) -> None:
     trips = [trip for each in fleet for trip in each.round_trips_ms]
     found = {"replies_per_s": len(trips) / seconds, "failed": sum(each.failed for each in fleet)}
     p50, p99 = np.percentile(trips, [50, 99]) if trips else (np.nan, np.nan)
-    print(json.dumps({**found, "p50_ms": float(p50), "p99_ms": float(p99)}))
+    print(json.dumps({**found, "p50_ms": float(p50), "p99_ms": float(p99)}), flush=True)
     os._exit(0)  # rclpy's own end takes a second per run
 
 

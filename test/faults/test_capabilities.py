@@ -46,7 +46,7 @@ def test_a_robot_with_its_own_service_receives_no_replies_of_others() -> None:
         ("ball_instructed", "plan_4+1", 20, 15.9),  # which_method.md
         ("ball_instructed", "corrector_7+1", 20, 8.0),
         ("ball_instructed", "adahi", 20, 33.1),
-        ("ball_instructed", "best", 20, 5.0),
+        ("ball_instructed", "best", 20, 5.7),
         ("swarm", "best", 20, 4),
         ("metaworld", "best", 10, 1.6),
         ("kitchen", "best", 2, 22),
